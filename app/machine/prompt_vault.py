@@ -37,6 +37,7 @@ class PromptVault:
         self._key: bytes | None = None
         self.is_locked = False  # whether the key cannot be read, so nothing is kept
         self.used_bytes = self.limit_bytes = 0  # as last measured
+        self.n_deletions = 0  # of all files; what was begun before one is not kept after it
         self._tasks = set[asyncio.Task[None]]()
 
     @property
@@ -64,7 +65,7 @@ class PromptVault:
         if self._is_on():
             await self.run(lambda: self._files.trim(self._files.limit_bytes(self._chosen_bytes())))
         else:
-            await self.run(self._files.remove_all)
+            await self.remove_all()
         await self.measure()
 
     async def key(self) -> bytes | None:
@@ -135,6 +136,7 @@ class PromptVault:
 
     async def remove_all(self) -> None:
         """Delete all files, those of other machines' prompts too."""
+        self.n_deletions += 1
         await self.run(self._files.remove_all)
         await self.measure()
 

@@ -105,3 +105,13 @@ async def test_a_damaged_file_gives_back_the_room_for_its_copy(tmp_path: Path) -
             request=0, pipeline=keeper._pipeline, epoch=0, slot=1, offset=0, most_bytes=1 << 30
         )
         assert (await keeper._worker.ask(order, worker_orders.SlotPiece, 10.0)).positions == 0
+
+
+async def test_a_copy_is_not_written_after_all_were_deleted(tmp_path: Path) -> None:
+    vault = vault_in(tmp_path)
+    async with keeper_in(vault) as keeper:
+        assert await keeper.keep(0, POSITIONS, OTHER)
+        await vault.remove_all()
+        await asyncio.gather(*vault._tasks)
+        assert not list((tmp_path / "kept").glob("*/*"))
+        assert not await rest_of_a_copy(keeper)

@@ -63,3 +63,18 @@ async def test_the_list_of_prompts_outlives_the_states_that_it_lists(tmp_path: P
     assert await ModelPrompts(index, "model").find("owner", text, 64, recurrent=False)
     await index.vault.apply_rules()
     assert path.exists()
+
+
+async def test_a_prompt_that_was_about_to_be_listed_is_not_after_all_were_deleted(tmp_path: Path) -> None:
+    text = list(range(1000))
+    index = PromptIndex(vault_in(tmp_path))
+    prompts = ModelPrompts(index, "model")
+    assert await prompts.new_key("owner", text)
+    index.forget()
+    await index.vault.remove_all()
+    await prompts.add("owner", text)
+    assert index.best("model", "owner", text) is None
+    assert not list((tmp_path / "kept").glob("*/*"))
+    assert await prompts.new_key("owner", text)
+    await prompts.add("owner", text)
+    assert index.best("model", "owner", text)

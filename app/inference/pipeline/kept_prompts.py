@@ -146,6 +146,7 @@ class ModelPrompts:
 
     def __init__(self, index: PromptIndex, model: str) -> None:
         self._index, self._model = index, model
+        self._n_deletions = 0  # when the latest prompt was to be kept
 
     @property
     def is_on(self) -> bool:
@@ -178,10 +179,13 @@ class ModelPrompts:
         best = self._index.best(self._model, scope, ids)
         if best is not None and best[2] > len(ids) - LEAST_TOKENS:
             return None
+        self._n_deletions = self._index.vault.n_deletions
         return await self._index.key_of(self._model, scope, ids)
 
     async def add(self, scope: str, ids: Sequence[int]) -> None:
-        await self._index.add(self._model, scope, ids)
+        """Record that the prompt of the latest new key is kept, unless all were deleted meanwhile."""
+        if self._n_deletions == self._index.vault.n_deletions:
+            await self._index.add(self._model, scope, ids)
 
     async def remove(self, key: bytes) -> None:
         await self._index.remove(key)

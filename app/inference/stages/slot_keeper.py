@@ -97,7 +97,7 @@ class WorkerSlotKeeper:
         return self._read_bytes + self._written_bytes
 
     async def keep(self, slot: int, positions: int, key: bytes) -> bool:
-        name, epoch = self._name(key), self._epoch()
+        name, epoch, n_deletions = self._name(key), self._epoch(), self._vault.n_deletions
         if self._turn.locked() or not self._vault.is_on:
             return False
         if await self._vault.has(self._owner, name):
@@ -115,7 +115,7 @@ class WorkerSlotKeeper:
             if not is_copied:
                 await self._end_copy(slot, epoch)
         if is_copied:
-            self._vault.spawn(self._write_out(slot, epoch, name, piece))
+            self._vault.spawn(self._write_out(slot, epoch, name, piece, n_deletions))
         return is_copied
 
     async def restore(self, slot: int, key: bytes) -> int:
@@ -163,10 +163,14 @@ class WorkerSlotKeeper:
                 return 0
         return written.positions
 
-    async def _write_out(self, slot: int, epoch: int, name: str, piece: worker_orders.SlotPiece) -> None:
+    async def _write_out(
+        self, slot: int, epoch: int, name: str, piece: worker_orders.SlotPiece, n_deletions: int
+    ) -> None:
         """Write a copy to disk, one piece after another, whenever the worker is idle."""
         writer = None
         try:
+            if self._vault.n_deletions != n_deletions:
+                return
             writer = await self._vault.begin(self._owner, name, piece.positions, piece.total_bytes)
             if writer is None:
                 return

@@ -32,14 +32,14 @@ def routes(prompts: PromptIndex, choices: SettingsStore) -> list[web.RouteDef]:
             return msgspec.structs.replace(now, keep_prompts=on, prompt_bytes=most_bytes)
 
         await choices.change(changed)
-        await vault.apply_rules()
         if not choices.now.keep_prompts:
             prompts.forget()
+        await vault.apply_rules()
         return await state(request)
 
     async def delete(request: web.Request) -> web.Response:
-        await vault.remove_all()
         prompts.forget()
+        await vault.remove_all()
         return await state(request)
 
     return [web.get("/prompts", state), web.post("/prompts", change), web.delete("/prompts", delete)]
