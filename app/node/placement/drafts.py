@@ -29,10 +29,12 @@ def draft_candidates(shelf: Shelf, entry: Entry, chosen: str | None) -> Iterator
     if chosen is not None:
         yield shelf.get(chosen)
         return
-    most_bytes = entry.model.file_bytes // LEAST_RATIO
+    model, most_bytes = entry.model, entry.model.file_bytes // LEAST_RATIO
     small = [other for other in shelf.entries() if other is not entry and other.model.file_bytes <= most_bytes]
-    alike = [other for other in small if other.model.n_vocab == entry.model.n_vocab and can_draft(other.model)]
-    yield from sorted(alike, key=lambda other: -other.model.file_bytes)[:MOST_TRIED]
+    # A draft that was made for a model reads that model's embedding, and may write only a part of its tokens.
+    made = [each for each in small if each.model.n_vocab < model.n_vocab and each.model.width == model.width]
+    alike = [each for each in small if each.model.n_vocab == model.n_vocab and can_draft(each.model)]
+    yield from [*made, *sorted(alike, key=lambda each: -each.model.file_bytes)][:MOST_TRIED]
 
 
 def draft_bytes(model: Model, context: int, slots: int) -> int:
