@@ -22,7 +22,7 @@ again = echo "== what failed above, once more and alone: it must pass now" && \
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test long real engines cards phone check faults hostile fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
-.PHONY: installers installers-test templates thought-compare bench guide format
+.PHONY: installers installers-test templates thought-compare bench guide draft format
 .PHONY: translations architecture screenshots endure lock setup engine clean
 
 # One line of the help: a target's name, and what stands behind its two hashes.
@@ -200,6 +200,14 @@ guide: setup $(GUIDE)/ready ## train the built-in model again (hours on two core
 	@$(GUIDE)/bin/python -m guide.train
 	@$(GUIDE)/bin/python -m guide.export
 	@$(BIN)/python -m guide.score
+
+# A small model that writes ahead of SmolLM2, for `bench speculation`. What the steps write stays in build/drafts.
+draft: setup $(GUIDE)/ready ## train a draft model for SmolLM2 (half an hour)
+	@$(BIN)/python -m scripts.real_models
+	@model=$$($(BIN)/python -c 'from scripts.real_models import SMOLLM2, folder; print(folder() / SMOLLM2.file)') && \
+	$(GUIDE)/bin/python -m scripts.drafts.teacher "$$model" && \
+	$(GUIDE)/bin/python -m scripts.drafts.train "$$model" && \
+	$(BIN)/python -m scripts.drafts.export "$$model"
 
 # So have the tiny models of tests/families: transformers makes them, llama.cpp's own converter writes them.
 FAMILIES := .venv-families
