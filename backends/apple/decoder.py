@@ -1,4 +1,4 @@
-"""What the families have in common: norms, rotations, feed-forward parts, and the head."""
+"""The parts that the families have in common: norms, rotations, feed-forward parts, and the head."""
 
 from __future__ import annotations
 

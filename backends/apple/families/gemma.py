@@ -20,7 +20,7 @@ LOCAL_BASE = 10_000.0  # of the rotation in layers with a window
 
 
 class Gemma(Decoder):
-    """What the three have in common."""
+    """The parts that the three have in common."""
 
     period = 1  # the last layer of so many sees all positions
     default_window = 0

@@ -1,4 +1,4 @@
-"""What a draft model has written, beside what the large model says."""
+"""The text that a draft model has written, beside that of the large model."""
 
 from __future__ import annotations
 
