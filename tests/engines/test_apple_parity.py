@@ -33,10 +33,10 @@ def gelu_of_halves(rows: Any) -> Any:
 def test_a_family_is_computed_as_by_llama_cpp(name: str, tmp_path: Path) -> None:
     is_gemma = families()[name].architecture.startswith("gemma")
     with patch.object(decoder, "gelu", gelu_of_halves):
-        found: Parity = parity(proof.home(tmp_path), families()[name].path, tmp_path, name, APPLE)
-    assert found.tokens_equal, found
-    assert max(found.whole, found.mixed) <= (WITHIN_TABLE if is_gemma else WITHIN), found
-    assert found.cut <= CUT_WITHIN.get(name, 0.0), found
+        result: Parity = parity(proof.home(tmp_path), families()[name].path, tmp_path, name, APPLE)
+    assert result.tokens_equal, result
+    assert max(result.whole, result.mixed) <= (WITHIN_TABLE if is_gemma else WITHIN), result
+    assert result.cut <= CUT_WITHIN.get(name, 0.0), result
 
 
 def test_each_architecture_is_among_the_tiny_models() -> None:

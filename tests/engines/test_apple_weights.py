@@ -21,9 +21,9 @@ def packed(kind: Kind) -> PackedTensor:
     return PackedTensor("blk.0.ffn_up.weight", kind, unpack(raw, kind).shape, raw)
 
 
-def apart(found: np.ndarray, expected: np.ndarray) -> float:
+def apart(result: np.ndarray, expected: np.ndarray) -> float:
     """The difference relative to what was expected, root mean square."""
-    difference, all_values = found.astype(np.float64) - expected, expected.astype(np.float64)
+    difference, all_values = result.astype(np.float64) - expected, expected.astype(np.float64)
     return float(np.sqrt((difference**2).mean() / (all_values**2).mean()))
 
 
@@ -36,13 +36,13 @@ def test_numbers_are_those_of_the_gguf_package(kind: Kind) -> None:
     """The same bits, except that zeros have no sign."""
     raw = blocks(kind)
     made = quantized(raw, kind)
-    found = mx.dequantize(
+    result = mx.dequantize(
         mx.array(made.words), mx.array(made.scales), None if made.biases is None else mx.array(made.biases),
         group_size=GROUP, bits=made.bits, mode=made.mode, dtype=mx.float32,
     )  # fmt: skip
     expected = unpack(raw, kind)
     assert len(np.unique(expected)) > len(expected)
-    np.testing.assert_array_equal(np.array(found), expected)
+    np.testing.assert_array_equal(np.array(result), expected)
 
 
 @pytest.mark.parametrize("kind", [*PACKED, *PLAIN], ids=lambda kind: kind.name)
@@ -50,8 +50,8 @@ def test_products_are_those_of_the_numbers(kind: Kind) -> None:
     tensor = packed(kind)
     rows = np.random.default_rng(3).normal(size=(5, tensor.shape[-1])).astype(np.float32)
     expected = rows.astype(np.float64) @ tensor.unpack().astype(np.float64).T
-    found = Stored(tensor, mx.float32).product(mx.array(rows))
-    assert apart(np.array(found), expected) <= 1e-6
+    result = Stored(tensor, mx.float32).product(mx.array(rows))
+    assert apart(np.array(result), expected) <= 1e-6
 
 
 @pytest.mark.parametrize("kind", [Kind.Q2_K, Kind.Q3_K, Kind.Q6_K], ids=lambda kind: kind.name)
@@ -76,9 +76,9 @@ def test_experts_are_chosen_by_row(kind: Kind) -> None:
     of_experts = PackedTensor(tensor.name, kind, values.shape, tensor.blocks.reshape(4, 12, -1))
     rows = np.random.default_rng(3).normal(size=(3, values.shape[-1])).astype(np.float32)
     chosen = np.array([[0, 3], [2, 1], [3, 3]])
-    found = Stored(of_experts, mx.float32).products(mx.array(rows)[:, None, None], mx.array(chosen))
+    result = Stored(of_experts, mx.float32).products(mx.array(rows)[:, None, None], mx.array(chosen))
     expected = np.einsum("ni,nkoi->nko", rows, values[chosen])
-    assert apart(np.array(found)[:, :, 0], expected) <= 1e-6
+    assert apart(np.array(result)[:, :, 0], expected) <= 1e-6
 
 
 @pytest.mark.parametrize("kind", [Kind.Q4_0, Kind.Q6_K, Kind.MXFP4, Kind.F32], ids=lambda kind: kind.name)
