@@ -1,4 +1,4 @@
-"""The parts that the families have in common: norms, rotations, feed-forward parts, and the head."""
+"""The parts that the families share: norms, rotations, feed-forward parts, and the head."""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ class Decoder:
     shapes: what each layer caches; None: it has a state instead.
     """
 
+    head_norm_name = "output_norm"
+
     def __init__(self, weights: Weights, config: StageConfig) -> None:
         self.weights, self.config, self.file = weights, config, weights.file
         self.sizes = Sizes.of(self.file)
@@ -72,7 +74,7 @@ class Decoder:
         name = "output" if self.file.has_tensor("output.weight") else "token_embd"
         self.n_vocab = self.file.tensor(f"{name}.weight", (-1, self.sizes.width)).shape[0]
         self.head = self.weights.matrix(name, self.n_vocab, self.sizes.width)
-        self.head_norm = self.weights.vector("output_norm.weight", self.sizes.width)
+        self.head_norm = self.weights.vector(f"{self.head_norm_name}.weight", self.sizes.width)
 
     def rotation(self, frequencies: Frequencies, pairs: Pairs) -> Rotation:
         return Rotation(frequencies, pairs, self.config.kv_cells)

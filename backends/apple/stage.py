@@ -32,6 +32,7 @@ from backends.contract import (
 )
 from backends.gguf_weights.cells import Cells
 from backends.gguf_weights.stage_file import StageFile
+from backends.gguf_weights.states import States
 from backends.gguf_weights.step_rows import StepRows
 from backends.hidden_state_codec import Rows, bytes_of
 
@@ -80,6 +81,8 @@ class MlxStage:
         self._rows = StepRows(config, _no_pictures)
         self._cells = Cells(config.slots, config.kv_cells, apart=config.apart)
         self._cache = Cache(self._decoder.shapes, config.kv_cells, self.cache_type)
+        self._states = States(config.slots, config.keep)
+        self._is_recurrent = None in self._decoder.shapes
         self._n_weight_bytes = weights.n_bytes
 
     @property
@@ -118,6 +121,7 @@ class MlxStage:
             raise StageError(f"an earlier step failed in MLX: {self._failed}", "mlx_failed", words=self._failed)
         segments = batch.segments
         held = {segment.slot: self._cells.length(segment.slot) for segment in segments}
+        states = self._states.copy(list(held)) if self._is_recurrent else {}
         try:
             for segment in segments:
                 self._cells.extend(segment)
@@ -127,6 +131,7 @@ class MlxStage:
         except StageError:
             for slot, length in held.items():
                 self._cells.cut_back(slot, length)
+            self._states.restore(states)
             raise
 
     def _compute(
@@ -138,7 +143,9 @@ class MlxStage:
         *,
         is_embedding: bool,
     ) -> Hidden | Logits:
-        step = Step(segments, self._cells, self._cache, self._type)
+        if self._is_recurrent:
+            self._states.before(segments)
+        step = Step(segments, self._cells, self._cache, self._states, self._type)
         state = mx.array(rows)
         if is_embedding:
             state = self._decoder.enter(state)
@@ -151,7 +158,7 @@ class MlxStage:
             scored = [row for i, n in zip(due, n_scored, strict=True) for row in range(ends[i] - n, ends[i])]
             state = self._decoder.leave(state[mx.array(scored)])
         try:
-            mx.eval(state, *self._cache.parts())
+            mx.eval(state, *self._cache.parts(), *self._states.of_slots(segments))
         except Exception as error:  # the cache may be half written
             self._failed = str(error).partition("\n")[0]
             raise
@@ -164,6 +171,8 @@ class MlxStage:
         return len(self._rows.of(batch))
 
     def forget(self, slot: int, keep: int = 0) -> None:
+        if self._is_recurrent:
+            self._states.cut_back(slot, keep)
         self._cells.cut_back(slot, keep)
 
     def slot_bytes(self, slot: int) -> int:

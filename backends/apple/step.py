@@ -15,6 +15,7 @@ import numpy as np
 
 from backends.contract import Segment
 from backends.gguf_weights.cells import CacheShape, Cells
+from backends.gguf_weights.states import States
 
 Tensor = Any  # mlx.core.array; the checked environment has no MLX
 
@@ -42,8 +43,8 @@ class Cache:
 class Step:
     """The rows of a step, in the order of its segments."""
 
-    def __init__(self, segments: Sequence[Segment], cells: Cells, cache: Cache, work_type: Any) -> None:
-        self.segments = segments
+    def __init__(self, segments: Sequence[Segment], cells: Cells, cache: Cache, states: States, work_type: Any) -> None:
+        self.segments, self.states = segments, states
         self._cache, self._work_type = cache, work_type
         self.positions = mx.array(np.concatenate([np.arange(each.pos, each.end) for each in segments]))
         self._cells, self._masks = cells, dict[object, Tensor | None]()

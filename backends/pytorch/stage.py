@@ -29,10 +29,10 @@ from backends.contract import (
 )
 from backends.gguf_weights.cells import Cells
 from backends.gguf_weights.stage_file import StageFile
+from backends.gguf_weights.states import States
 from backends.gguf_weights.step_rows import StepRows
 from backends.hidden_state_codec import Rows, bytes_of
 from backends.pytorch.families.registry import FAMILIES
-from backends.pytorch.states import States
 from backends.pytorch.step import Cache, Step
 from backends.pytorch.weights import Weights
 

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from backends.contract import Segment
 from backends.gguf_weights.cells import CacheShape, Cells
-from backends.pytorch.states import States
+from backends.gguf_weights.states import States
 
 Tensor = Any  # torch.Tensor; the checked environment has no torch
 

@@ -1,21 +1,23 @@
-"""A public model computed by PyTorch and by llama.cpp: how far apart their next tokens are likely to be.
+"""A public model computed by PyTorch or MLX and by llama.cpp: how far apart their next tokens are likely to be.
 
-llama.cpp on a processor rounds the rows that it multiplies with packed weights to 8 bits, and PyTorch does not. So the
+llama.cpp on a processor rounds the rows that it multiplies with packed weights to 8 bits, and the others do not. So the
 same weights are also computed by llama.cpp in float32, which shows whose rounding a difference is.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import mlx.core as mx
 import numpy as np
 
 from app.catalog.shelf import Entry
-from backends.contract import PYTORCH, Layers, Role, Segment, StageConfig
+from backends.apple.stage import MlxStage
+from backends.contract import APPLE, PYTORCH, Layers, Role, Segment, StageConfig
 from backends.llamacpp.stage import LlamaStage
 from backends.pytorch.stage import TorchStage
 from tests.engines.parity import Scores, Stage, computed, float32_cache, in_float32
@@ -25,6 +27,15 @@ from tests.real.asking import begun
 from tests.real.words import BEGUN, PASSAGE, QUESTION, STORY
 
 TEXTS = (PASSAGE, " ".join((STORY, QUESTION, *BEGUN)))
+
+
+class MlxOfCards(MlxStage):
+    """A stage that multiplies and attends in halves, as on Metal."""
+
+    work_type = mx.float16
+
+
+ENGINES: dict[str, Callable[[StageConfig], Stage]] = {PYTORCH: TorchStage, APPLE: MlxOfCards}
 N_PROMPT = 16  # tokens of each text that are not compared
 
 
@@ -41,18 +52,18 @@ class RealParity:
     """The likeness of three ways to compute a model, at so many positions."""
 
     n_positions: int
-    exact: Likeness  # PyTorch to llama.cpp in float32
-    working: Likeness  # PyTorch to llama.cpp as people use it
+    exact: Likeness  # the engine to llama.cpp in float32
+    working: Likeness  # the engine to llama.cpp as people use it
     rounding: Likeness  # llama.cpp in float32 to llama.cpp as people use it
 
 
-def real_parity(path: Path, folder: Path, most: int = CONTEXT) -> RealParity:
+def real_parity(path: Path, folder: Path, most: int = CONTEXT, engine: str = PYTORCH) -> RealParity:
     """Compare the model on the first tokens of fixed texts, one by one."""
     home = proof.home(folder)
     texts = [ids[:most] for ids in asyncio.run(begun(path, *TEXTS))]
     entry = home.shelf.import_file(path)
     working = _scores(LlamaStage(_config(home, entry)), texts)
-    ours = _scores(TorchStage(replace(_config(home, entry), engine=PYTORCH)), texts)
+    ours = _scores(ENGINES[engine](replace(_config(home, entry), engine=engine)), texts)
     plain = home.shelf.import_file(in_float32(path, folder / "F32.gguf"))
     with float32_cache():
         exact = _scores(LlamaStage(replace(_config(home, plain), flash_attention=False)), texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mlx.core as mx
 
@@ -27,7 +28,11 @@ class Llama(Decoder):
         super().__init__(weights, config)
         self.rotate = self.rotation(self.frequencies(), self.pairs)
         self.scale = self.file.number("attention.scale", 0.0) or 1 / math.sqrt(self.sizes.key)
-        self.layers = [LlamaLayer(self, index) for index in range(self.sizes.n_layers)]
+        self.layers: list[Any] = [self.layer_of(index) for index in range(self.sizes.n_layers)]
+
+    def layer_of(self, index: int) -> object:
+        """Return the weights of a layer."""
+        return LlamaLayer(self, index)
 
     def frequencies(self) -> Frequencies:
         """Return those of the rotation. Llama 3 divides each by a factor of its own."""

@@ -24,11 +24,13 @@ class Qwen3(Qwen2):
 
     def __init__(self, weights: Weights, config: StageConfig) -> None:
         super().__init__(weights, config)
-        size = self.sizes.key
         self.query_norms, self.key_norms = (
-            [weights.vector(f"blk.{index}.attn_{part}_norm.weight", size) for index in range(self.sizes.n_layers)]
-            for part in "qk"
+            [self.key_norm(part, index) for index in range(self.sizes.n_layers)] for part in "qk"
         )
+
+    def key_norm(self, part: str, index: int) -> Tensor | None:
+        """Return the norm of a layer's queries or keys."""
+        return self.weights.vector(f"blk.{index}.attn_{part}_norm.weight", self.sizes.key)
 
     def turn(self, index: int, query: Tensor, key: Tensor, step: Step) -> tuple[Tensor, Tensor]:
         eps = self.sizes.eps

@@ -8,10 +8,12 @@ from backends.apple.families.gemma import Gemma2, Gemma3, Gemma4
 from backends.apple.families.glm import Glm4, Glm4Moe
 from backends.apple.families.gpt_oss import GptOss
 from backends.apple.families.granite import Granite
+from backends.apple.families.lfm2 import Lfm2
 from backends.apple.families.llama import Llama, Ministral3, SmolLm3
 from backends.apple.families.olmo import Olmo2
 from backends.apple.families.phi import Phi3
 from backends.apple.families.qwen import Qwen2, Qwen3
+from backends.apple.families.qwen35 import Qwen35
 
 FAMILIES: dict[str, type[Decoder]] = {
     "llama": Llama,
@@ -31,4 +33,6 @@ FAMILIES: dict[str, type[Decoder]] = {
     "granite": Granite,
     "granitemoe": Granite,
     "olmo2": Olmo2,
+    "lfm2": Lfm2,
+    "qwen35": Qwen35,
 }

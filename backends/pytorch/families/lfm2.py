@@ -6,9 +6,9 @@ import torch
 
 from backends.contract import StageConfig, StageError
 from backends.gguf_weights.windows import WINDOW
+from backends.pytorch.convolution import convolve
 from backends.pytorch.decoder import FeedForward
 from backends.pytorch.families.qwen import Qwen3
-from backends.pytorch.states import convolve
 from backends.pytorch.step import Step
 from backends.pytorch.weights import Tensor, Weights
 

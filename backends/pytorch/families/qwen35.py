@@ -14,8 +14,8 @@ from torch.nn import functional
 from backends.contract import StageConfig
 from backends.gguf_weights.rotation import scaled
 from backends.gguf_weights.sizes import Pairs
+from backends.pytorch.convolution import convolve
 from backends.pytorch.decoder import Decoder, FeedForward, norm
-from backends.pytorch.states import convolve
 from backends.pytorch.step import Step
 from backends.pytorch.weights import Tensor, Weights
 

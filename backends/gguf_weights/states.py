@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
-
 from backends.contract import CheckpointRule, Segment, SlotCheckpoints, StageError
 
-Tensor = Any  # torch.Tensor; the checked environment has no torch
+Tensor = Any  # of the engine
 Slot = dict[str, Tensor]  # by the name of the layer and of what it carries
 
 
@@ -31,6 +29,10 @@ class States:
 
     def set(self, slot: int, name: str, state: Tensor) -> None:
         self._now[slot][name] = state
+
+    def of_slots(self, segments: Sequence[Segment]) -> list[Tensor]:
+        """Return all states of these segments' slots."""
+        return [state for segment in segments for state in self._now[segment.slot].values()]
 
     def before(self, segments: Sequence[Segment]) -> None:
         """Save each state that may be needed later, before these segments are computed."""
@@ -63,16 +65,3 @@ class States:
         self._checkpoints[slot] = checkpoints
         for key in [key for key in self._saved if key[0] == slot and key[1] not in checkpoints.marks]:
             del self._saved[key]
-
-
-def convolve(rows: Tensor, kernel: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return each row mixed with those before it, channel by channel, and the last rows for the next step.
-
-    rows: `[n, channels]`. kernel: `[channels, length]`. before: the last `length - 1` rows of the step before.
-    """
-    length = kernel.shape[1]
-    if before is None:
-        before = torch.zeros((length - 1, rows.shape[1]), dtype=rows.dtype, device=rows.device)
-    all_rows = torch.cat([before, rows])
-    mixed = sum(all_rows[at : at + rows.shape[0]] * kernel[:, at] for at in range(length))
-    return mixed, all_rows[rows.shape[0] :].clone()
