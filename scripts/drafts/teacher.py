@@ -169,9 +169,9 @@ def main() -> None:
     teacher = Teacher(LlamaFile(options.model))
     tokenizer = read_tokenizer(GGUFReader(options.model))
     end = tokenizer.token_to_id(END)
-    asked = questions(SEED)
+    waiting = questions(SEED)
     for number in range(options.files):
-        chosen = list(islice(asked, options.batch))
+        chosen = list(islice(waiting, options.batch))
         path = options.build / "answers" / f"{number:03}.npz"
         if path.exists():
             continue

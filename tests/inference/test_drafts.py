@@ -80,7 +80,8 @@ async def every(model: Path, drafter: Drafter | None, requests: list[Request]) -
 def n_alike(pairs: list[tuple[list[int], list[int]]]) -> int:
     """Return how many tokens are the same from the beginning: a near tie may be decided otherwise in a check."""
     return sum(
-        next((n for n, (a, b) in enumerate(zip(one, two, strict=True)) if a != b), len(one)) for one, two in pairs
+        next((n for n, (a, b) in enumerate(zip(left, right, strict=True)) if a != b), len(left))
+        for left, right in pairs
     )
 
 
@@ -88,7 +89,7 @@ def n_alike(pairs: list[tuple[list[int], list[int]]]) -> int:
 async def test_the_model_as_its_own_draft_changes_nothing(model: Path, requests: list[Request]) -> None:
     plain = await every(model, None, [replace(request, guesses=False) for request in requests])
     drafted = await every(model, await drafter_of(model, model), requests)
-    pairs = [(one, two) for (one, _), (two, _) in zip(plain, drafted, strict=True)]
+    pairs = [(left, right) for (left, _), (right, _) in zip(plain, drafted, strict=True)]
     assert n_alike(pairs) > N_TOKENS
     figures = [finish.figures for _, finish in drafted]
     assert sum(each.guessed for each in figures) > 5
@@ -100,7 +101,7 @@ async def test_answers_at_once_share_a_draft(model: Path) -> None:
     async with pipeline(model, await drafter_of(model, model)) as built:
         answers = await asyncio.gather(*(answer(built, request) for request in TEXTS))
     plain = await every(model, None, [replace(request, guesses=False) for request in TEXTS])
-    assert n_alike([(one, two) for (one, _), (two, _) in zip(plain, answers, strict=True)]) > N_TOKENS
+    assert n_alike([(left, right) for (left, _), (right, _) in zip(plain, answers, strict=True)]) > N_TOKENS
     assert all(finish.reason == "length" for _, finish in answers)
 
 

@@ -20,12 +20,12 @@ IDS = np.array([5, 7, 11, 300, 301, 2000], dtype=np.int32)
 
 
 def test_questions_are_of_all_kinds_and_never_asked_twice() -> None:
-    asked = list(islice(questions(1), 600))
-    assert len({question for _, question in asked}) == 600
-    assert Counter(kind for kind, _ in asked) == dict.fromkeys(KINDS, 200)
-    assert not any("{" in question or "}" in question for _, question in asked)
-    assert asked == list(islice(questions(1), 600))
-    assert asked != list(islice(questions(2), 600))
+    written = list(islice(questions(1), 600))
+    assert len({question for _, question in written}) == 600
+    assert Counter(kind for kind, _ in written) == dict.fromkeys(KINDS, 200)
+    assert not any("{" in question or "}" in question for _, question in written)
+    assert written == list(islice(questions(1), 600))
+    assert written != list(islice(questions(2), 600))
 
 
 def test_an_exported_draft_writes_tokens_of_the_large_model(tmp_path: Path) -> None:

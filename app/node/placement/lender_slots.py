@@ -13,7 +13,7 @@ from app.inference.stages.stage_client import Run
 from app.network import messages
 from app.network.network import Network
 
-KEEP_SECONDS = 310.0  # the lender's worker first computes the steps in flight
+KEEP_SECONDS = 60.0  # for the copy in the lender's memory; meanwhile the slot is not used
 RESTORE_SECONDS = 60.0  # after that, computing again is no slower
 
 
@@ -25,18 +25,25 @@ class SlotRequests:
         self._waiting: dict[tuple[MachineId, int], asyncio.Future[int]] = {}
         self._number = 0
 
-    async def ask(self, machine: MachineId, order: messages.KeepSlot | messages.RestoreSlot, seconds: float) -> int:
-        """Send a request and return how many positions the lender reports. 0 if it cannot be reached or is silent."""
+    async def ask(
+        self, machine: MachineId, order: messages.KeepSlot | messages.RestoreSlot, seconds: float
+    ) -> int | None:
+        """Send a request and return how many positions the lender reports.
+
+        The result is 0 if it cannot be reached, and None if it is silent.
+        """
         self._number = (self._number + 1) & 0xFFFFFF
         key = machine, self._number
         future: asyncio.Future[int]
         self._waiting[key] = future = asyncio.get_running_loop().create_future()
         try:
-            with suppress(AppError, TimeoutError):
+            with suppress(AppError):
                 async with asyncio.timeout(seconds):
                     await self._network.link(machine).send(_numbered(order, self._number))
                     return await future
             return 0
+        except TimeoutError:
+            return None
         finally:
             del self._waiting[key]
 
@@ -53,10 +60,11 @@ class SlotRequests:
 
 
 class LenderSlotKeeper:
-    """The keeper of a run on a lender."""
+    """The keeper of a run on a lender. One that was silent once is not asked again, because a slot waits for it."""
 
     def __init__(self, requests: SlotRequests, machine: MachineId, run: Run) -> None:
         self._requests, self._machine, self._run = requests, machine, run
+        self._is_silent = False
 
     async def keep(self, slot: int, positions: int, key: bytes) -> bool:
         order = messages.KeepSlot(
@@ -67,13 +75,18 @@ class LenderSlotKeeper:
             positions=positions,
             key=key.hex(),
         )
-        return await self._requests.ask(self._machine, order, KEEP_SECONDS) == positions
+        return await self._ask(order, KEEP_SECONDS) == positions
 
     async def restore(self, slot: int, key: bytes) -> int:
         order = messages.RestoreSlot(
             request=0, pipeline=self._run.pipeline.hex(), epoch=self._run.epoch, slot=slot, key=key.hex()
         )
-        return await self._requests.ask(self._machine, order, RESTORE_SECONDS)
+        return await self._ask(order, RESTORE_SECONDS)
+
+    async def _ask(self, order: messages.KeepSlot | messages.RestoreSlot, seconds: float) -> int:
+        n_positions = None if self._is_silent else await self._requests.ask(self._machine, order, seconds)
+        self._is_silent = n_positions is None
+        return n_positions or 0
 
 
 def _numbered(order: messages.KeepSlot | messages.RestoreSlot, number: int) -> messages.KeepSlot | messages.RestoreSlot:
