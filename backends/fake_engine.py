@@ -205,7 +205,8 @@ class FakeStage:
         """Return scores that favor one printable token, which depends on the first `end` positions of the slot."""
         if 0 < self.options.nan_from < end:
             return np.full(self.n_vocab, np.nan, dtype=VALUE)
-        mark = self._marks[slot][end - 1]
+        marks = self._marks[slot]
+        mark = marks[min(end, len(marks)) - 1]  # fewer, if positions were forgotten behind the scheduler's back
         spread = np.arange(self.n_vocab, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         scores = ((spread ^ np.uint64(mark)) >> np.uint64(40)).astype(VALUE) / np.float32(1 << 23)
         favorite = FIRST_BYTE + LETTERS[mark % len(LETTERS)]

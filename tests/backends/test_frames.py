@@ -71,7 +71,7 @@ FRAME = Frame(FrameKind.STEP, bytes(16), 1, 2, NumberFormat.F16, (Segment(0, 1, 
         (3, b"\x00"), (3, b"\x63"),  # kind
         (32, b"\xff\xff"),  # segments
         (34, b"\x09"),  # number
-        (35, b"\x02"),  # flags
+        (35, b"\x08"),  # flags
         (36, b"\x00\x00\x00\x09"), (36, b"\x00\x00\x00\x00"), (36, b"\xff\xff\xff\xff"),  # length
     ],
 )  # fmt: skip

@@ -122,7 +122,7 @@ def test_a_home_of_somebody_else_is_told_with_the_cause(
     ("number", "why", "sentence"),
     [
         (28, "No space left on device", "The disk is full (No space left on device). Free some space"),
-        (30, "Read-only file system", "Permission denied (Read-only file system). "),
+        (30, "Read-only file system", "The disk can only be read (Read-only file system). "),
         (5, "Input/output error", "This computer reported an error: Input/output error."),
     ],
 )

@@ -100,6 +100,7 @@ def question(*, conversation: str | None = None, more: str = "") -> tuple[Genera
         max_tokens=N_TOKENS + 1,
         ignore_end=True,
         conversation=conversation,
+        guesses=False,  # the last digits of a row depend on how many are checked with it
     )
     marker = MARKER.decode()
     text = f"<|im_start|>user\n{words}<|im_end|>\n<|im_start|>assistant\n"
