@@ -310,7 +310,7 @@ class JudgeModels(Request, frozen=True):
 
 class LoadModel(PlanModel, frozen=True):
     first: bool = True  # make it the model that answers questions without a model name
-    # the name of a smaller model that writes ahead on this machine; "none" for none, None to choose one if it fits
+    # the name of a smaller model that writes ahead on this machine, or "auto" to choose one if it fits
     draft: Name | None = None
 
 

@@ -84,9 +84,11 @@ def speculation(bench: Bench) -> None:
         _load(bench, host, {"split": list(_split(bench))})
         texts = [Text(words) for words in TEXTS]
         _rounds(bench, texts, {SIDES[0]: alone.control, SIDES[1]: host.control, SIDES[2]: host.control})
-        many = Text(f"{options.streams} answers at once")
-        _streams(bench, many, host.control)
-        data["loopback"] = [*texts, many]
+        data["loopback"] = texts
+        if options.streams:
+            many = Text(f"{options.streams} answers at once")
+            _streams(bench, many, host.control)
+            data["loopback"] = [*texts, many]
         tables.append(_table("Both machines on one computer", data["loopback"]))
     for milliseconds in ROUND_TRIPS_MS:
         label = f"a round trip of {milliseconds} ms"
@@ -180,7 +182,7 @@ def _streams(bench: Bench, text: Text, control: Control) -> None:
     words, streams = list(TEXTS), bench.options.streams
     for n in range(bench.options.runs):
         for side in SIDES[1:] if n % 2 else SIDES[:0:-1]:
-            with ThreadPoolExecutor(max(1, streams)) as pool:
+            with ThreadPoolExecutor(streams) as pool:
                 futures = [
                     pool.submit(_ask, control, words[k % len(words)], guesses=side == SIDES[2], seed=k)
                     for k in range(streams)

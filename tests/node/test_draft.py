@@ -49,11 +49,11 @@ async def loaded(node: TestNode, host: NodeClient, **how: Any) -> tuple[int, lis
     return n_workers(node), ids
 
 
-async def test_a_draft_is_chosen_if_none_is_named_and_changes_no_answer(node: TestNode) -> None:
+async def test_a_draft_that_is_named_or_chosen_changes_no_answer(node: TestNode) -> None:
     async with node.client() as host:
         plain, answer = await loaded(node, host, draft="none")
         assert len(answer) == ASK["max_tokens"]
-        for how in ({"draft": "small"}, {}):
+        for how in ({"draft": "small"}, {"draft": "auto"}):
             n, same = await loaded(node, host, **how)
             assert n == plain + 1, how
             assert same == answer

@@ -105,7 +105,7 @@ DraftOption = Annotated[
         "--draft",
         help=(
             "A smaller model with the same tokens, which writes ahead on this computer so that several tokens are "
-            "checked at once. none turns that off. By default, one is chosen if it fits."
+            "checked at once. auto chooses one if it fits. Try whether that is faster: on small computers it is not."
         ),
     ),
 ]

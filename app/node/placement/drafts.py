@@ -9,7 +9,7 @@ from app.core.model import Model
 from app.core.planner.stage_memory import work_bytes
 from app.inference.pipeline.scheduler import READ_AHEAD
 
-NONE = "none"  # in place of a name: no draft model
+NONE, AUTO = "none", "auto"  # in place of a name: no draft model, or one that this machine chooses
 LEAST_RATIO = 4  # a draft is at least so many times smaller than its model, or it would write too slowly
 MOST_TRIED = 3
 
@@ -19,14 +19,14 @@ def can_draft(model: Model) -> bool:
     return not model.cuts.later.recurrent
 
 
-def draft_candidates(shelf: Shelf, entry: Entry, chosen: str | None) -> Iterator[Entry]:
+def draft_candidates(shelf: Shelf, entry: Entry, chosen: str) -> Iterator[Entry]:
     """Yield the models on this machine that may write ahead of a model, the best first.
 
-    chosen: the name that the user chose, if any. Raises BadInput if there is no such model.
+    chosen: the name that the user chose, NONE or AUTO. Raises BadInput if there is no such model.
     """
     if chosen == NONE:
         return
-    if chosen is not None:
+    if chosen != AUTO:
         yield shelf.get(chosen)
         return
     model, most_bytes = entry.model, entry.model.file_bytes // LEAST_RATIO

@@ -53,7 +53,7 @@ from app.inference.worker.tokenizer import TextWorker
 from app.inference.worker.vision import VisionWorker, unusable
 from app.node.cancellation import run_until
 from app.node.control.json_bodies import Report
-from app.node.placement.drafts import can_draft, draft_bytes, draft_candidates
+from app.node.placement.drafts import AUTO, NONE, can_draft, draft_bytes, draft_candidates
 from app.node.placement.failover import Replan, describe_move, describe_notice
 from app.node.placement.placement_state import IdleTracker, PlacementState
 from app.node.placement.replica_supervisor import PipelineOpener, ReplicaSupervisor
@@ -421,12 +421,14 @@ class Placement:
         return text
 
     async def _open_draft(self, sources: PlacementServices, stack: AsyncExitStack) -> None:
-        """Load a small model that writes ahead, if there is one and memory is spare. Raises AppError only if the model
-        that the user chose cannot be used."""
+        """Load a small model that writes ahead, if the user wants that.
+
+        Raises AppError if the model that the user chose cannot be used.
+        """
         state, sizes = self.state, self._sizes
         if sizes.exact or not can_draft(self.entry.model):
             return
-        for entry in draft_candidates(sources.shelf, self.entry, state.order.draft):
+        for entry in draft_candidates(sources.shelf, self.entry, state.order.draft or NONE):
             needed = draft_bytes(entry.model, sizes.context, sizes.slots)
             spare = sources.planner_inputs.spare_memory.speculative_bytes()
             try:
@@ -442,7 +444,7 @@ class Placement:
                     limit_bytes=needed,
                 )
             except AppError as error:
-                if state.order.draft is not None:
+                if state.order.draft != AUTO:
                     raise
                 log.info("%s does not write ahead for %s: %s", entry.name, self.entry.name, error.reason)
                 continue
