@@ -34,7 +34,11 @@ async def test_the_page_counts_what_was_done(http: aiohttp.ClientSession) -> Non
     assert samples(text, "tokens_total", kind="answer")[0] >= 5
     request = {"path": "/v1/chat/completions", "status": "200"}
     assert samples(text, "requests_total", **request)[0] >= 1
-    assert samples(text, "guessed_tokens_total", outcome="right") == [0]  # one machine: none idle
+    (right,), (answered,) = (
+        samples(text, "guessed_tokens_total", outcome="right"),
+        samples(text, "tokens_total", kind="answer"),
+    )
+    assert 0 <= right < answered  # even one machine may check guesses, where that is measured to be faster
     (begun,) = samples(text, "time_to_first_token_seconds_count")
     (ended,) = samples(text, "request_to_driver_seconds_count")
     assert 1 <= ended <= begun  # others that were cut off in between are not timed whole
