@@ -144,7 +144,9 @@ class CardMemory:
         """Return the working memory that a stage needs on a card: measured if possible."""
         if parts.shape is None:
             return parts.work_bytes
-        return work_of(parts.shape, self._work.at(fingerprint_of(card))) or parts.work_bytes
+        # just after a shortage, the limit on all claims is enough: both together would leave nothing on a small card
+        steps = self._shortage(card.key) is None
+        return work_of(parts.shape, self._work.at(fingerprint_of(card), steps=steps)) or parts.work_bytes
 
     def ran_short(self, keys: Collection[bytes]) -> list[Card]:
         """Record that the cards of these stages had less memory than expected. Stages may claim less of it for a while.

@@ -66,9 +66,13 @@ class MeasuredWork:
         self._path, self._now, self._changed = path, now, changed
         self._stages = self._read()
 
-    def at(self, place: str) -> list[ShapeBytes]:
-        """Return what stages took at a place, in addition to what an engine needs for any stage."""
-        return [ShapeBytes(each.shape, self._bytes(each)) for each in self._stages.values() if each.place == place]
+    def at(self, place: str, *, steps: bool = True) -> list[ShapeBytes]:
+        """Return what stages took at a place, in addition to what an engine needs for any stage.
+
+        steps: whether each time that the card ran out of memory adds something.
+        """
+        stages = [stage for stage in self._stages.values() if stage.place == place]
+        return [ShapeBytes(stage.shape, self._bytes(stage) if steps else stage.n_bytes) for stage in stages]
 
     def keep(self, place: str, shape: WorkShape, n_bytes: int) -> None:
         """Add a measurement. It replaces the last one of the same stage at this place."""

@@ -145,3 +145,12 @@ def test_what_a_stage_took_replaces_the_estimate_on_each_card_and_a_lack_is_reme
     assert Bench(file=bench.file).memory.claim(KEY, bench.cards, stage).work_bytes == claim().work_bytes
     other = replace(stage, shape=WorkShape.of("b" * 64, CONFIG))
     assert bench.memory.claim(KEY, bench.cards, other).work_bytes == stage.work_bytes, "of another model"
+
+
+def test_a_small_card_that_ran_out_of_memory_still_gets_a_part() -> None:
+    """What a lack adds to the working memory is more than such a card has left."""
+    bench, layer_bytes = Bench(), GIB // 64
+    stage = StageParts((layer_bytes,) * 8, (0,) * 8, 0, WORK_FLOOR_BYTES, WorkShape.of("a" * 64, CONFIG))
+    assert bench.memory.claim(KEY, (BIG,), stage).division.counts == (8,)
+    bench.memory.ran_short([KEY])
+    assert bench.memory.claim(KEY, (BIG,), stage).division.counts == (4,)
