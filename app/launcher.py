@@ -5,8 +5,9 @@ version starts newer ones, so it must not depend on them: it knows only the fold
 in it.
 
 A version that has never started well is watched. If it crashes, it is tried once more; then the version before it is
-started instead, which tells the user why. A version that runs is never ended, and one that refuses in good order, such
-as because a node runs already, is not to blame. Commands that only ask are run by a version that has started well.
+started instead, which tells the user why. A version that runs is never ended; if the user ends it because it has shown
+nothing for a minute, that counts as a crash. One that refuses in good order, such as because a node runs already, is not
+to blame. Commands that only ask are run by a version that has started well.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ FAILED, WINDOW, NODE, TRY = "failed", "window", "node", "try"  # suffixes of mar
 MOST_TRIES = 2
 REFUSED, WRONG_USAGE, STOPPED = 79, 80, 130  # exit codes of a watched process that ended in good order
 ORDERLY = {0: 0, REFUSED: 1, WRONG_USAGE: 2, STOPPED: STOPPED}  # these codes, and those to return for them
+HUNG_SECONDS = 60.0  # a version that has not started well after that long hangs, if the user ends it
 POLL_SECONDS = 0.1
 STOP_SECONDS = 15.0
 _SYNCHRONIZE, _WAIT_TIMEOUT = 0x100000, 0x102  # of Windows
@@ -182,7 +184,7 @@ def _watched(marks: Path, version: str, what: str, command: list[str]) -> int | 
                 give_up(marks, version, "unfinished", 0)
                 return None
             attempt = marks / f"{version}.{TRY}-{os.getpid()}-{time.time_ns()}"
-            file = _locked(attempt)
+            file, began = _locked(attempt), time.monotonic()
             try:
                 running[:] = [_start(command, file)]
                 for number in ended_by:  # it came while the process was being started
@@ -193,8 +195,10 @@ def _watched(marks: Path, version: str, what: str, command: list[str]) -> int | 
                 return None
             finally:
                 os.close(file)
-            is_well = (marks / f"{version}.{what}").exists() or code in ORDERLY or bool(ended_by)
-            if is_well:  # it works, it refused in good order, or the user ended it before anything showed
+            has_begun = (marks / f"{version}.{what}").exists()
+            if ended_by and not has_begun and time.monotonic() - began >= HUNG_SECONDS:
+                return 128 + ended_by[0]  # the file of the attempt stays, so that it counts as cut off
+            if has_begun or code in ORDERLY or ended_by:  # it works, it refused in good order, or the user ended it before anything showed
                 attempt.unlink(missing_ok=True)
                 return 128 - code if code < 0 else ORDERLY.get(code, code)
             n_crashes += 1

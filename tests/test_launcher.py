@@ -90,7 +90,11 @@ start = sys.argv[1]
 sys.path.insert(0, os.path.dirname(os.path.dirname(start)))
 sys.argv = sys.argv[1:]
 sys.path_importer_cache.clear()
-exec(compile(open(start).read(), start, "exec"), {"__name__": "__main__", "__file__": start})
+source = open(start).read()
+if seconds := os.environ.get("HUNG_SECONDS"):
+    assert "HUNG_SECONDS = 60.0" in source
+    source = source.replace("HUNG_SECONDS = 60.0", f"HUNG_SECONDS = {seconds}")
+exec(compile(source, start, "exec"), {"__name__": "__main__", "__file__": start})
 """
 
 
@@ -163,6 +167,23 @@ def test_a_version_that_runs_is_never_ended(computer: Computer) -> None:
     assert computer.failed == {}
     process.terminate()
     process.communicate(timeout=20)
+
+
+def test_a_version_that_hangs_gives_way_once_the_user_has_ended_it_twice(
+    computer: Computer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HUNG_SECONDS", "0.5")
+    computer.add("2.0", QUIET)
+    computer.choose("2.0")
+    for _ in range(launcher.MOST_TRIES):
+        process = computer.started()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1.5)
+        process.terminate()
+        process.communicate(timeout=20)
+        assert process.returncode == 128 + signal.SIGTERM
+    assert computer.start() == ("base", 0)
+    assert computer.failed == {"2.0": "unfinished"}
 
 
 def test_two_starts_that_were_cut_off_count(computer: Computer) -> None:
