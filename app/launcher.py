@@ -5,9 +5,9 @@ version starts newer ones, so it must not depend on them: it knows only the fold
 in it.
 
 A version that has never started well is watched. If it crashes, it is tried once more; then the version before it is
-started instead, which tells the user why. A version that runs is never ended; if the user ends it because it has shown
-nothing for a minute, that counts as a crash. One that refuses in good order, such as because a node runs already, is not
-to blame. Commands that only ask are run by a version that has started well.
+started instead, which tells the user why. A version that runs is never ended; if the user ends it after it has
+shown nothing for a minute, that counts as a crash. One that refuses in good order, such as because a node runs already,
+is not to blame. Commands that only ask are run by a version that has started well.
 """
 
 from __future__ import annotations
@@ -198,7 +198,8 @@ def _watched(marks: Path, version: str, what: str, command: list[str]) -> int | 
             has_begun = (marks / f"{version}.{what}").exists()
             if ended_by and not has_begun and time.monotonic() - began >= HUNG_SECONDS:
                 return 128 + ended_by[0]  # the file of the attempt stays, so that it counts as cut off
-            if has_begun or code in ORDERLY or ended_by:  # it works, it refused in good order, or the user ended it before anything showed
+            # it works, it refused in good order, or the user ended it before anything showed
+            if has_begun or code in ORDERLY or ended_by:
                 attempt.unlink(missing_ok=True)
                 return 128 - code if code < 0 else ORDERLY.get(code, code)
             n_crashes += 1
