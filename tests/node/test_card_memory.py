@@ -148,7 +148,7 @@ def test_what_a_stage_took_replaces_the_estimate_on_each_card_and_a_lack_is_reme
 
 
 def test_a_small_card_that_ran_out_of_memory_still_gets_a_part() -> None:
-    """What a lack adds to the working memory is more than such a card has left."""
+    """Otherwise the working memory that a shortage adds would be more than such a card has left."""
     bench, layer_bytes = Bench(), GIB // 64
     stage = StageParts((layer_bytes,) * 8, (0,) * 8, 0, WORK_FLOOR_BYTES, WorkShape.of("a" * 64, CONFIG))
     assert bench.memory.claim(KEY, (BIG,), stage).division.counts == (8,)

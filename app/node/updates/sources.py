@@ -20,8 +20,9 @@ from tuf.ngclient import FetcherInterface
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.util import Timeout
 
-from app.catalog.hub.hub_address import LOOPBACK, proxy_of, system_tls_context
+from app.catalog.hub.hub_address import proxy_of, system_tls_context
 from app.core.errors import BadInput
+from app.node.updates.update_address import update_host
 
 AGENT = "poolhouse"  # the version stays private
 CHUNK_BYTES = 1 << 18
@@ -125,12 +126,9 @@ class WebSource:
 
     def __init__(self, address: str) -> None:
         """Raises BadInput if the address is not safe."""
-        parts = urlsplit(address)
-        if not parts.hostname or not (parts.scheme == "https" or parts.hostname in LOOPBACK):
-            raise BadInput("update_address", address=address[:200])
-        self._address, self.name = address.rstrip("/"), parts.netloc
+        self._address, self.name = address.rstrip("/"), update_host(address)
         options: Mapping[str, object] = {"retries": False, "timeout": TIMEOUT, "headers": {"User-Agent": AGENT}}
-        if parts.scheme == "https":
+        if urlsplit(address).scheme == "https":
             options = {**options, "ssl_context": system_tls_context()}
         proxy = proxy_of(address)
         self._pool: urllib3.PoolManager = (

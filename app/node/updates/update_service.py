@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -27,8 +27,10 @@ from app.machine.versions.version_store import VersionStore, why_not_started
 from app.node.updates.check_record import CheckRecord, read_record, write_record
 from app.node.updates.household_updates import HouseholdUpdates
 from app.node.updates.release import Release, not_understanding, warning
-from app.node.updates.sources import FolderSource, Source
 from app.node.updates.updater import Offer, Updater
+
+if TYPE_CHECKING:
+    from app.node.updates.sources import Source
 
 log = logging.getLogger(__name__)
 
@@ -129,9 +131,7 @@ class UpdateService:
 
     async def check(self) -> UpdatesState:
         """Check now. Raises AppError."""
-        source = self._updater.build.source()
-        if source is None:
-            raise BadInput("updates_no_place")
+        source = await self._source("")
         async with self._asking:
             await self._keep(msgspec.structs.replace(self._kept(), last_contact=self._now()))
             stop = threading.Event()
@@ -144,13 +144,11 @@ class UpdateService:
 
         anyway: install from a folder even if machines of the household would not understand the new version.
         """
-        if self._task is not None and not self._task.done():
-            raise Busy("update_busy")
         if (obstacle := self._updater.obstacle()) is not None:
             raise obstacle
-        source = FolderSource(Path(folder)) if folder else self._updater.build.source()
-        if source is None:
-            raise BadInput("updates_no_place")
+        source = await self._source(folder)
+        if self._task is not None and not self._task.done():
+            raise Busy("update_busy")
         self.answer_wish()
         self._stop = threading.Event()
         self._error, self._phase, self._done_bytes, self._total_bytes = None, "looking", 0, 0
@@ -273,10 +271,22 @@ class UpdateService:
 
     def _place(self) -> str | None:
         try:
-            source = self._updater.build.source()
+            return self._updater.build.host or None
         except AppError:
             return None
-        return source.name if source else None
+
+    async def _source(self, folder: str) -> Source:
+        """Return the repository in a folder, or that of this build. Raises BadInput."""
+
+        def opened() -> Source | None:
+            from app.node.updates.sources import FolderSource
+
+            return FolderSource(Path(folder)) if folder else self._updater.build.source()
+
+        source = await asyncio.to_thread(opened)  # the first time, this imports the client
+        if source is None:
+            raise BadInput("updates_no_place")
+        return source
 
     def _kept(self) -> CheckRecord:
         """Return the last check, which the command line may have made."""

@@ -1,4 +1,7 @@
-"""Finding and installing an update, step by step. Everything here blocks; the command line and the node run it."""
+"""Finding and installing an update, step by step. Everything here blocks; the command line and the node run it.
+
+The client that checks signatures is imported by the first search only, because it takes memory that few nodes need.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app import __version__, launcher
 from app.core.errors import AppError, Busy, Refused
@@ -20,13 +24,17 @@ from app.machine.paths import PRIVATE_DIR
 from app.machine.running_node import HomeLock
 from app.machine.versions.version_store import DOWNLOADS, METADATA, NewLayer, VersionStore
 from app.node.updates.release import Release, newest, require_newer
-from app.node.updates.sources import Source, WebSource
-from app.node.updates.trust import READ_SECONDS, TrustedRepository, arrived_bytes
+from app.node.updates.update_address import update_host
+
+if TYPE_CHECKING:
+    from app.node.updates.sources import Source, WebSource
+    from app.node.updates.trust import TrustedRepository
 
 KEYS = APP / "resources" / "updates"
 ROOT, ADDRESS = "root.json", "address.txt"
 MAX_ROOT_BYTES = 512_000
 LOOK_SECONDS = 0.1
+READ_SECONDS = 60.0  # for another process to finish reading
 
 Tell = Callable[[int, int], None]  # bytes done, of so many
 
@@ -52,9 +60,18 @@ class Build:
             address = ""
         return cls(root, address)
 
+    @property
+    def host(self) -> str:
+        """The host where this build looks for updates, or "". Raises BadInput if its address is not safe."""
+        return update_host(self.address) if self.root and self.address else ""
+
     def source(self) -> WebSource | None:
         """Return where this build looks for updates, or None. Raises BadInput if its address is not safe."""
-        return WebSource(self.address) if self.root and self.address else None
+        if not self.host:
+            return None
+        from app.node.updates.sources import WebSource
+
+        return WebSource(self.address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +108,8 @@ class Updater:
         """
         if self.build.root is None:
             raise Refused("update_no_keys")
+        from app.node.updates.trust import TrustedRepository
+
         with self._reading(stop):
             repository = TrustedRepository(source, self.build.root, self._metadata, stop)
             channel = repository.channel(system or this_system())
@@ -108,6 +127,8 @@ class Updater:
         """Fetch what is missing, check it, and let the next start use it. Raises AppError, or Canceled."""
         if (obstacle := self.obstacle()) is not None:
             raise obstacle
+        from app.node.updates.trust import arrived_bytes
+
         assert self.store is not None
         store, release, stop = self.store, offer.release, stop or threading.Event()
         require_newer(release, self.own)
