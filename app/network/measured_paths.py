@@ -20,7 +20,8 @@ MUCH_BETTER = 1.5  # how many times faster a path must be to replace the current
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A measured path to a machine: the machine's address, our address on the connection, and the measurement.
+    """A measured path to a machine: the machine's address, this machine's address on the connection, and the
+    measurement.
 
     through: the local interface chosen for the path, or None if the system chooses.
     """

@@ -141,7 +141,7 @@ class Pong(_Message, frozen=True, tag="pong"):
 
 
 class SharedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A model that is loaded on the sender, a host, and answers questions of the household's members."""
+    """A model that is loaded on the sending host and that members of the household may use."""
 
     name: ModelName
     id: Id
@@ -153,7 +153,7 @@ class SharedModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PartlyRefused(msgspec.Struct, frozen=True):
-    """A model family that only some graphics cards of a machine compute, and the memory lent on its other ones."""
+    """A model family that only some graphics cards of a machine compute, and the memory lent on its other cards."""
 
     family: Family
     missing_bytes: Bytes
@@ -239,9 +239,9 @@ class StageFailed(_Message, frozen=True, tag="stage_failed"):
 
 
 class KeepSlot(_Message, frozen=True, tag="keep_slot"):
-    """A host's request to keep the state of an unused slot on disk. The answer is SlotDone.
+    """A host's request to save the state of an unused slot to disk. The answer is SlotDone.
 
-    key: names the tokens. Only the host can tell which ones.
+    key: identifies the slot's tokens. Only the host knows which tokens it stands for.
     """
 
     request: Count
@@ -253,7 +253,7 @@ class KeepSlot(_Message, frozen=True, tag="keep_slot"):
 
 
 class RestoreSlot(_Message, frozen=True, tag="restore_slot"):
-    """A host's request to put a kept state into an empty slot. The answer is SlotDone."""
+    """A host's request to load a saved state into an empty slot. The answer is SlotDone."""
 
     request: Count
     pipeline: Pipeline
@@ -263,7 +263,9 @@ class RestoreSlot(_Message, frozen=True, tag="restore_slot"):
 
 
 class SlotDone(_Message, frozen=True, tag="slot_done"):
-    """The answer to KeepSlot or RestoreSlot. `positions` is how many were copied or restored: all or 0."""
+    """The answer to KeepSlot or RestoreSlot. `positions` is the number of positions copied or restored: all of
+    them or 0.
+    """
 
     request: Count
     pipeline: Pipeline
@@ -340,7 +342,7 @@ class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
 
 
 class ProcessorSpeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The same times as in SpeedMeasured, of the processor beside a graphics card."""
+    """The times of the processor next to a graphics card. The fields are those of SpeedMeasured."""
 
     layer_s: SomeSeconds
     layer_row_s: StepSeconds

@@ -101,8 +101,9 @@ class Handlers(StageHandlers, Protocol):
         """Handle a machine that has been silent for 3 s (`doubted`) or that has been heard from again."""
 
     def refusal_changed(self, machine: MachineId) -> None:
-        """Handle a machine that starts or stops refusing a link although it responds. `LinkManager.refusals` has the
-        reason."""
+        """Handle a machine that has started or stopped refusing a link, although it responds. The reason is in
+        `LinkManager.refusals`.
+        """
 
     def members_changed(self, members: Mapping[MachineId, Member]) -> None:
         """Handle a change of members. If this machine was removed from its household, `members` is empty."""
@@ -439,7 +440,7 @@ class Network:
             await self._log.forget_strangers()
 
     async def _part_from(self, machine: MachineId) -> None:
-        """Tell a removed machine about its removal, then close its link."""
+        """Notify a removed machine of its removal, then close its link."""
         link = self.link_manager.up.get(machine)
         if link is not None and not self._log.dismissed:
             try:

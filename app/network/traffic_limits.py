@@ -80,7 +80,8 @@ async def whole_body(source: Source, announced: int | None, limit: int) -> bytes
 def allowed_seconds(received: int) -> float:
     """Return how many seconds a sender may take for the bytes received so far.
 
-    64 KiB may take half a minute, but a sender of one byte per second gets barely more time than a silent one.
+    A sender may take half a minute for 64 KiB, but one that sends a byte per second gets barely more time than a silent
+    one.
     """
     earned = (START_SECONDS - STALL_SECONDS) * min(received, START_BYTES) / START_BYTES
     return STALL_SECONDS + earned + max(0, received - START_BYTES) / MIN_BYTES_PER_SECOND

@@ -165,7 +165,7 @@ class WaitingRoom(Generic[Connection]):
         self._of_network[place.network] += 1
 
     def _least(self, network: str | None, newcomer: _Place) -> Connection | None:
-        """Return the connection to drop, from one network or from all.
+        """Return the connection to drop, either from the given network or, if None, from all networks.
 
         An expected connection is never dropped in favor of an unexpected one.
         """

@@ -1,4 +1,6 @@
-"""The memory of the graphics cards that compute: what is free, and what this node's own stages and lent ones claim."""
+"""The memory of the graphics cards that compute: how much is free, and how much this node's own and lent stages
+claim.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ SHORT_SECONDS = 600.0  # then it is thought to have its memory again: what other
 
 @dataclass(frozen=True, slots=True)
 class _Shortage:
-    """The consequence of a lack of memory: how much all stages together may claim on a card, and until when."""
+    """The limit that follows a memory shortage: how much all stages together may claim on a card, and until when."""
 
     most_bytes: int
     until: float  # on the monotonic clock
@@ -38,7 +40,7 @@ class CardMemory:
 
     cards: returns the cards that compute, the best one first.
     settings: returns the owner's current limits for them.
-    work: what stages took on the cards, and learns from these claims.
+    work: the working memory that earlier stages needed on the cards. New measurements are added to it.
     """
 
     def __init__(
@@ -57,13 +59,13 @@ class CardMemory:
 
     @property
     def overflows(self) -> bool:
-        """Return whether layers that the cards have no room for may stay in main memory."""
+        """Return whether layers that do not fit on the cards may stay in main memory."""
         cards = self._cards()
         return bool(cards) and not cards[0].is_integrated and not self._settings().card_only
 
     def now(self) -> Memory | None:
-        """Return the memory of all cards together, or None if there is no card. The driver of a card may take main
-        memory.
+        """Return the memory of all cards together, or None if there is no card. An integrated card shares main
+        memory, which then limits both figures.
         """
         cards = self._cards()
         if not cards:
@@ -88,15 +90,18 @@ class CardMemory:
 
     @property
     def claimed_bytes(self) -> int:
-        """Return the memory that stages of this node have on all cards together."""
+        """Return the memory that this node's stages have claimed on all cards together."""
         return sum(sum(claim.values()) for claim in tuple(self._claims.values()))
 
     def is_claimed(self, card: Card) -> bool:
-        """Return whether stages of this node are on a card."""
+        """Return whether this node's stages have claimed memory on a card."""
         return self._claimed(card.key) > 0
 
     def with_most_free(self, card: Card) -> Card:
-        """Return a probed card with the most memory that was ever free on it: our stages may occupy part of it now."""
+        """Return a probed card with its free memory raised to the most that was ever measured on it.
+
+        The latest measurement may be too low, because this node's own stages may occupy part of the card.
+        """
         free_bytes = max(card.free_bytes, self._most_free.get(card.key, 0))
         self._most_free[card.key] = free_bytes
         return replace(card, free_bytes=free_bytes)
@@ -106,10 +111,11 @@ class CardMemory:
         self._others_bytes[card.key] = used_bytes
 
     def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
-        """Divide a stage among those of these cards that compute, and reserve its memory until it is released.
+        """Divide a stage among those of the given cards that compute, and reserve memory for it until it is
+        released.
 
         If none of them computes anymore, the whole stage is placed on the first card. If main memory may not be used,
-        the driver decides where to put what does not fit on the cards.
+        the driver decides where to put the layers that do not fit on the cards.
         """
         self.release(key)
         computing = {card.key for card in self._cards()}
@@ -132,7 +138,7 @@ class CardMemory:
         return CardClaim(cards, division, work_bytes)
 
     def note_work(self, key: bytes, device_work: Mapping[str, int]) -> None:
-        """Remember how much working memory an open stage takes on each of its devices."""
+        """Remember how much working memory an open stage uses on each of its devices."""
         if key not in self._shapes:
             return
         shape, cards, _ = self._shapes[key]
@@ -141,7 +147,9 @@ class CardMemory:
                 self._work.keep(fingerprint_of(card), shape, n_bytes)
 
     def _work_bytes(self, card: Card, parts: StageParts) -> int:
-        """Return the working memory that a stage needs on a card: measured if possible."""
+        """Return the working memory that a stage needs on a card: the measured value if there is one, otherwise an
+        estimate.
+        """
         if parts.shape is None:
             return parts.work_bytes
         # just after a shortage, the limit on all claims is enough: both together would leave nothing on a small card
@@ -149,10 +157,10 @@ class CardMemory:
         return work_of(parts.shape, self._work.at(fingerprint_of(card), steps=steps)) or parts.work_bytes
 
     def ran_short(self, keys: Collection[bytes]) -> list[Card]:
-        """Record that the cards of these stages had less memory than expected. Stages may claim less of it for a while.
-        Return the cards for which this is new.
+        """Record that the cards of these stages had less memory than expected, and let stages claim less of it for
+        a while. Return the cards for which this is new.
 
-        The engine does not say which of several cards ran out of memory.
+        The engine does not report which of several cards ran out of memory.
         """
         claimed = {key for claim in (self._claims.get(each, {}) for each in keys) for key in claim}
         known = {key: self._shortage(key) for key in claimed}
@@ -167,7 +175,7 @@ class CardMemory:
         return [card for card in self._cards() if card.key in claimed and known[card.key] is None]
 
     def _shortage(self, key: str) -> _Shortage | None:
-        """Return the latest lack of memory on a card, unless it was long ago."""
+        """Return the latest memory shortage on a card, or None if there was none recently."""
         shortage = self._shortages.get(key)
         return shortage if shortage is not None and self._clock() < shortage.until else None
 
@@ -189,7 +197,7 @@ class CardMemory:
         return max(0, min(self._free_bytes(card), most_bytes - self._claimed(card.key)))
 
     def _claimed(self, key: str) -> int:
-        """Return the memory of stages on a card. The thread of the sensors also calls this, so the claims may change
-        during the call.
+        """Return the memory that stages have claimed on a card. The sensor thread also calls this, so the claims
+        may change during the call.
         """
         return sum(claim.get(key, 0) for claim in tuple(self._claims.values()))

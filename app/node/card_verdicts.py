@@ -67,7 +67,9 @@ def fingerprint_of(card: Card) -> str:
 
 
 class CardVerdicts:
-    """The verdicts on families, by card. Those on another card, driver, library or engine do not count."""
+    """The verdicts on families, by card. A verdict applies only to the card, driver, library and engine that were
+    tested.
+    """
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
         self._path, self._now = path, now
@@ -79,8 +81,10 @@ class CardVerdicts:
         return {family: verdict for (of, family), verdict in self._verdicts.items() if of == mark}
 
     def keep(self, card: Card, family: str, why: Reason | None, *, with_head: bool = False) -> None:
-        """Add a verdict: why the card does not compute a family, or None if it does. The oldest verdicts are dropped to
-        make room. with_head: whether the output matrix was compared as well.
+        """Save a verdict: `why` is the reason why the card does not compute a family, or None if it does. The
+        oldest verdicts are dropped to make room.
+
+        with_head: whether the output matrix was compared as well.
         """
         mark = fingerprint_of(card)
         self._verdicts.pop((mark, family), None)

@@ -145,8 +145,9 @@ async def _ask_machine(link: CheckedLink, hears: Callable[[MachineId], bool | No
 
 
 def inbound_check(dialed: Sequence[bool], heard: Iterable[PeerReport]) -> Check:
-    """Return the `known_inbound_check`. If no machine has connected yet, use the reports of the machines that tried to
-    connect back."""
+    """Check whether other machines can connect to this one. If none has connected yet, rely on the reports of the
+    machines that were asked to connect back.
+    """
     known = known_inbound_check(dialed)
     if known.ok:
         return known
@@ -196,8 +197,9 @@ def vpn_check(every: Iterable[Interface], chosen: frozenset[str]) -> list[Check]
 
 
 def virtual_network_check(every: Iterable[Interface], chosen: frozenset[str]) -> Check:
-    """Check for virtual networks inside this computer. They lead to no other machine and are used only if the user
-    chose them."""
+    """Check for virtual networks inside this computer. They do not lead to any other machine, and are used only if
+    the user chose them.
+    """
     inner = [
         interface.name
         for interface in every
@@ -295,8 +297,9 @@ class Doctor:
         self._model_manager, self._busy = model_manager, busy
 
     async def checks(self, whole: bool = False) -> list[Finding]:
-        """Run all checks and return their findings, from this computer's network to its models. `whole` adds the
-        checks of the computer itself."""
+        """Run all checks and return their findings, ordered from this computer's network to its models. If `whole`
+        is set, also check the computer itself.
+        """
         network, household = self._network, self._household.now
         results = [
             Check("Listening", True, Reason("check_listening", {"address": str(network.address)})),
@@ -336,7 +339,7 @@ def _finding(check: Check) -> Finding:
 
 
 def _model(loaded: LoadedModel) -> Check:
-    """Check a loaded model. Any state other than ready or loading has a reason."""
+    """Check a loaded model. If it is neither ready nor loading, the check contains the reason."""
     good = loaded.state != "lost"
     code = "check_model_ready" if loaded.state == "ready" else "check_model_loading"
     cause = loaded.reason_facts or Reason(code, {"model": loaded.model})

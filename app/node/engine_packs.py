@@ -1,4 +1,6 @@
-"""Installing, testing and choosing engine packs. The libraries in use are known to the rest of the node."""
+"""The installation, testing and choice of engine packs. The rest of the node uses the libraries that are chosen
+here.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ class EnginePackService:
         """Install a pack that was copied from another machine, test it, and use it if it passes. Raises AppError.
 
         tested: called once the pack has been tested; from then on, it is too late to cancel.
-        is_wanted: if this is canceled before, the new pack stays installed only if this returns True.
+        is_wanted: called if this method is canceled before then; returns whether the new pack stays installed.
         """
         async with self._lock:
             before = {pack.name for pack in await asyncio.to_thread(self._store.packs)}
@@ -82,7 +84,9 @@ class EnginePackService:
         return self._store.path_of(pack, file)
 
     async def export(self, name: str, place: Path) -> api.EnginePacks:
-        """Write an installed pack into an archive, for another computer, one at a time. Raises AppError."""
+        """Write an installed pack to an archive for another computer. Only one pack is exported at a time. Raises
+        AppError.
+        """
         stop = threading.Event()
         async with self._exports:
             pack = await run_to_completion(lambda: self._store.export(name, place, stop.is_set), stop.set)
@@ -110,7 +114,9 @@ class EnginePackService:
             return await self._answer([await asyncio.to_thread(self._store.remove, name)])
 
     async def test(self, backend: str = "") -> api.EnginePacks:
-        """Read all files of the packs in use again and test them, or of all packs of one back end. Raises Refused."""
+        """Read all files of the packs in use again, and test the packs. If `backend` is set, do this for all of
+        its packs instead. Raises Refused if it has none.
+        """
         self.n_tests += 1
         async with self._lock:
             packs = await asyncio.to_thread(self._store.packs)
@@ -123,7 +129,7 @@ class EnginePackService:
             return await self._answer([pack.name for pack in chosen])
 
     async def _test(self, pack: InstalledPack) -> InstalledPack:
-        """Test a pack. One that is damaged or for another engine is not even loaded."""
+        """Test a pack. A pack that is damaged or made for another engine is not even loaded."""
         failed_before = pack.tested is not None and pack.problem == pack.tested.failure
         if pack.problem is not None and not failed_before:
             return pack

@@ -52,8 +52,8 @@ LOSSES, WITHIN_SECONDS = 2, 600.0  # a card that failed this often in this time 
 class GraphicsCards:
     """Chooses the cards that compute, and chooses again when the engine packs or the owner's settings change.
 
-    These are all sound cards with memory of their own that one library offers, or otherwise one card that uses main
-    memory.
+    All working cards that have their own memory and share one library are chosen. If there are none, one card that uses
+    main memory is chosen.
 
     packs: the engine packs, which know the back ends in use.
     settings: returns the owner's current limits for the cards.
@@ -90,9 +90,9 @@ class GraphicsCards:
         self.unused: tuple[UnusedCard, ...] = ()
 
     def changed(self) -> None:
-        """Note that the packs or the owner's choice may have changed. This is cheap.
+        """Note that the packs or the owner's choice may have changed. Calls are cheap.
 
-        A card that was switched off computes nothing new from now on.
+        A card that was switched off is not used for new work from now on.
         """
         keys_off = frozenset(self._settings().off)
         for key in self._keys_off - keys_off:  # who switches a card off and on wants another try
@@ -115,7 +115,7 @@ class GraphicsCards:
 
     @property
     def card(self) -> Card | None:
-        """The best card that computes."""
+        """The best of the cards that compute, or None."""
         return self.computing[0] if self.computing else None
 
     @property
@@ -125,16 +125,16 @@ class GraphicsCards:
 
     @property
     def is_testing(self) -> bool:
-        """Return whether it is still unknown if a card can compute."""
+        """Return whether cards are still being tested, so that it is not known yet whether any can compute."""
         return not self._tested.is_set() and bool(self.packs.libraries)
 
     async def tested(self) -> None:
-        """Wait until it is known whether a card computes."""
+        """Wait until it is known whether any card can compute."""
         await self._tested.wait()
 
     @property
     def overflows(self) -> bool:
-        """Return whether layers that the cards have no room for may stay in main memory."""
+        """Return whether layers that do not fit on the cards may stay in main memory."""
         return self.card_memory.overflows
 
     async def run(self) -> None:
@@ -184,7 +184,7 @@ class GraphicsCards:
 
     @property
     def refused(self) -> tuple[RefusedFamily, ...]:
-        """The families that a card does not compute. Another card may compute them."""
+        """The families that a chosen card does not compute. Another card may compute them."""
         return tuple(
             RefusedFamily(card.label, family, verdict.why, bool(self.cards_for(family)))
             for card in self.computing
@@ -194,7 +194,11 @@ class GraphicsCards:
 
     @property
     def missing_bytes(self) -> tuple[tuple[str, int], ...]:
-        """The memory that could be lent now on the cards that do not compute a family, if another one does."""
+        """The lendable memory, in bytes, that each family cannot use because it is on cards that do not compute
+        it.
+
+        Only families that another card computes are included.
+        """
         families = sorted({each.family for each in self.refused if each.by_another_card})
         return tuple((family, self.card_memory.room_on(self._without(family))) for family in families)
 
@@ -203,22 +207,25 @@ class GraphicsCards:
         return [card for card in self.computing if card.key not in able]
 
     def cards_for(self, family: str) -> tuple[Card, ...]:
-        """Return the cards that compute a family, the best one first; none for the processor."""
+        """Return the cards that compute a family, the best one first. The result is empty if only the processor
+        computes it.
+        """
         return tuple(
             card for card in self.computing if (known := self._verdict(card, family)) is None or not known.code
         )
 
     def card_for(self, family: str) -> Card | None:
-        """Return the best card that computes a family, or None for the processor."""
+        """Return the best card that computes a family, or None if only the processor computes it."""
         return next(iter(self.cards_for(family)), None)
 
     def _verdict(self, card: Card, family: str) -> Verdict | None:
         return self._of_cards.get(card.key, {}).get(family)
 
     def is_proved(self, family: str, devices: Sequence[str], *, with_head: bool) -> bool:
-        """Return whether each of these devices was seen to compute this family as the processor does.
+        """Return whether each of these devices is known to compute this family with the same results as the
+        processor.
 
-        with_head: whether that must include the output matrix, which is on the last one.
+        with_head: whether the last device must also have been tested with the output matrix, which it computes.
         """
         sound = {
             card.name: known for card in self.computing if (known := self._verdict(card, family)) and not known.code
@@ -228,8 +235,9 @@ class GraphicsCards:
         return not with_head or sound[devices[-1]].with_head
 
     def judge(self, card: Card, family: str, why: Reason | None, *, with_head: bool = False) -> None:
-        """Record why a card does not compute a family, or None if it does. with_head: whether the output matrix was
-        compared as well.
+        """Record a verdict: `why` is the reason why a card does not compute a family, or None if it does.
+
+        with_head: whether the output matrix was compared as well.
         """
         if all(card.key != other.key for other in self.computing):
             return
@@ -255,7 +263,7 @@ class GraphicsCards:
         self._lose(card, "")
 
     def crashed(self, card: Card, family: str) -> None:
-        """Record that a process crashed while it opened a family that was not proved on this card.
+        """Record that a process crashed while it loaded a family that this card has not been proved to compute.
 
         The card had passed its own test, and is tested again. If it passes, only this family is refused. A card that
         crashes with one family after another is no longer used.
@@ -274,15 +282,19 @@ class GraphicsCards:
         self.changed()
 
     def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
-        """Divide a stage among those of these cards that compute, and reserve its memory until it is released."""
+        """Divide a stage among those of the given cards that compute, and reserve memory for it until it is
+        released.
+        """
         return self.card_memory.claim(key, cards, parts)
 
     def note_work(self, key: bytes, device_work: Mapping[str, int]) -> None:
-        """Remember how much working memory an open stage takes on each of its devices."""
+        """Remember how much working memory an open stage uses on each of its devices."""
         self.card_memory.note_work(key, device_work)
 
     def ran_short(self, keys: Collection[bytes]) -> None:
-        """Record that the cards of these stages had less memory than expected, so that less of it is claimed."""
+        """Record that the cards of these stages had less memory than expected, so that stages claim less of it for
+        a while.
+        """
         for card in self.card_memory.ran_short(keys):
             log.warning("the graphics card %s ran out of memory, so less of it is used for a while", card.label)
             minutes = round(SHORT_SECONDS / 60)
@@ -294,7 +306,9 @@ class GraphicsCards:
         self.card_memory.release(key)
 
     def why_idle(self, backend: str, library: Path) -> Reason | None:
-        """Return why no card computes through the library of a pack in use, or None if one does or this is unknown."""
+        """Return why no card computes through the library of a pack in use. Return None if a card does, or if the
+        library has not been probed yet.
+        """
         if library not in self.probed or any(card.library == library for card in self.computing):
             return None
         keys = {card.key for card in self.cards if card.library == library}
@@ -311,10 +325,10 @@ class GraphicsCards:
         return any((c.name, str(c.library)) == (device, library) and c.key in off for c in self.cards)
 
     def reading(self) -> CardReading:
-        """Return the sensor readings of the card that computes. May block for seconds, so call this in a thread.
+        """Return the sensor readings of the cards that compute. May block for seconds, so call this in a thread.
 
-        If no card computes, or its place on the bus is unknown, return the use of the busiest card that has its own
-        memory, because a game needs the whole computer.
+        If there are no such readings, return the load of the busiest card that has its own memory. It may come from a
+        game, which needs the whole computer.
         """
         computing = self.computing
         readings = self._sensors.read(
@@ -368,7 +382,7 @@ class GraphicsCards:
         return [self.card_memory.with_most_free(card) for card in ranked(devices, self.code_cache)], unused
 
     def _unfit(self, card: Card) -> Reason | None:
-        """Return why a card must not compute, as far as this is known without trying it."""
+        """Return why a card must not compute, judging only by what is known without a test, or None."""
         if card.key in self._settings().off:
             return Reason("card_switched_off")
         if card.key in self._given_up():
@@ -378,7 +392,9 @@ class GraphicsCards:
         return None
 
     async def _known_answer(self, card: Card) -> Reason | None:
-        """Return why a card must not compute, or None. This runs a model on it and takes seconds."""
+        """Run a model on a card and compare the result with a known answer. Return why the card must not compute,
+        or None. This takes seconds.
+        """
         guide = str(guide_file())
         command = paths.python_command("-m", "backends", "check", guide, card.name, str(card.library))
         more = {CPU_VARIANT: EXACT, **dict.fromkeys(CODE_CACHES, str(self.code_cache))}
@@ -418,7 +434,7 @@ def _not_beside(card: Card, chosen: Sequence[Card]) -> Reason | None:
 
 
 def _combined(readings: Sequence[CardReading]) -> CardReading:
-    """Return one reading for several cards that compute together: the highest temperature and use of any."""
+    """Return one reading for several cards that compute together: the highest temperature and load of any of them."""
     first = readings[0]
     if len(readings) == 1:
         return first

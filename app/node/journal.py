@@ -262,7 +262,7 @@ class Journal:
         self._seen = now
 
     def _timed(self, reason: Reason) -> Reason:
-        """Return the reason. If it reports that a model answers again, add the duration of the interruption."""
+        """Return the reason. If it reports that a model is answering again, add the duration of the interruption."""
         model = str(reason.facts.get("model"))
         if reason.code == INTERRUPTED:
             self._interrupted_at[model] = time.monotonic()

@@ -94,17 +94,19 @@ class Rights:
         return me.name if me is not None else ""
 
     def may_answer_for(self, machine: MachineId) -> bool:
-        """Return whether this machine is a host that answers the household, and `machine` may ask hosts."""
+        """Return whether this machine is a host that answers requests of the household, and `machine` may send
+        them.
+        """
         other = self._network.members.get(machine)
         return other is not None and other.may_ask and self.may_be_asked()
 
     def may_be_asked(self) -> bool:
-        """Return whether this machine is a host, and its owner lets other members ask its models."""
+        """Return whether this machine is a host whose owner lets other members use its models."""
         me = self._member()
         return me is not None and Role.HOST in me.roles and self.answers_household()
 
     def may_ask(self) -> bool:
-        """Return whether this machine may ask the hosts of its household, and its owner wants it to."""
+        """Return whether this machine may send requests to the hosts of its household, and its owner allows this."""
         me = self._member()
         return me is not None and me.may_ask and self.asks_household()
 

@@ -1,7 +1,7 @@
-"""The working memory that stages took on graphics cards, saved in a small JSON file.
+"""The working memory that stages used on graphics cards, saved in a small JSON file.
 
-It is measured whenever a stage is opened on a card. The next stage of the same model and sizes claims as much, and the
-next plan counts with it, instead of an estimate.
+It is measured whenever a stage is opened on a card. The next plan for a stage of the same model and sizes, and the
+stage's claim, use the measured value instead of an estimate.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def place_of_lender(machine: str, engine: str, device: str) -> str:
-    """Return 64 hex digits that stand for the cards of another machine as it reports them."""
+    """Return 64 hex digits that identify the cards of another machine, as that machine reports them."""
     return hashlib.sha256(msgspec.json.encode((machine, engine, device))).hexdigest()
 
 
@@ -67,15 +67,16 @@ class MeasuredWork:
         self._stages = self._read()
 
     def at(self, place: str, *, steps: bool = True) -> list[ShapeBytes]:
-        """Return what stages took at a place, in addition to what an engine needs for any stage.
+        """Return the working memory of each stage measured at a place, in addition to what an engine needs for any
+        stage.
 
-        steps: whether each time that the card ran out of memory adds something.
+        steps: whether to add a step for each time that the card ran out of memory.
         """
         stages = [stage for stage in self._stages.values() if stage.place == place]
         return [ShapeBytes(stage.shape, self._bytes(stage) if steps else stage.n_bytes) for stage in stages]
 
     def keep(self, place: str, shape: WorkShape, n_bytes: int) -> None:
-        """Add a measurement. It replaces the last one of the same stage at this place."""
+        """Add a measurement. It replaces the previous measurement of an equal stage at this place."""
         before = self._stages.get((place, shape))
         if before is not None and before.n_bytes == n_bytes and self._now() - before.at < OLD_AFTER_SECONDS / 2:
             return
@@ -83,13 +84,13 @@ class MeasuredWork:
         self._put(MeasuredStage(place, shape, n_bytes, self._now(), n_short, short_at))
 
     def ran_short(self, place: str, shape: WorkShape, n_bytes: int) -> None:
-        """Record that a card ran out of memory with a stage that was thought to need so many bytes."""
+        """Record that a card ran out of memory with a stage that was expected to need `n_bytes`."""
         before = self._stages.get((place, shape)) or MeasuredStage(place, shape, n_bytes, self._now())
         n_short = min(MOST_STEPS, 1 + (before.n_short if self._is_recent(before) else 0))
         self._put(msgspec.structs.replace(before, n_short=n_short, short_at=self._now()))
 
     def save(self) -> None:
-        """Save all. Blocks. A write error is ignored, because everything will be measured again."""
+        """Save all measurements. Blocks. A write error is ignored, because everything will be measured again."""
         try:
             write_atomically(self._path, msgspec.json.encode(_File(FORMAT, list(self._stages.values()))))
         except OSError as error:

@@ -411,8 +411,11 @@ class Node:
         return host, [] if guest else connected_lenders(me, self.household.now, released)
 
     def _own_card_bytes(self, released_bytes: int) -> int | None:
-        """Return how much memory of the graphics cards a new model of this machine may use, or None if all memory is
-        alike. `released_bytes` is what its other models are freeing now."""
+        """Return how much graphics card memory a new model of this machine may use, or None if it has no separate
+        card memory.
+
+        released_bytes: the memory that other models of this machine are freeing now.
+        """
         if not self.graphics.overflows:
             return None
         own = self.graphics.card_memory.claimed_bytes - sum(
@@ -426,7 +429,7 @@ class Node:
         self.changed()
 
     def _computing_memory(self) -> devices.Memory:
-        """Return the memory of the graphics cards that compute, with main memory if that may be used beside them."""
+        """Return the memory of the graphics cards that compute, plus main memory if layers may overflow to it."""
         cards, main = self.graphics.card_memory.now(), devices.memory()
         if cards is None:
             return main
@@ -438,8 +441,9 @@ class Node:
         return devices.Memory(cards.total_bytes + main.total_bytes, cards.free_bytes + main_bytes, most_bytes)
 
     def _uses(self) -> tuple[int, int, int]:
-        """Return how many bytes of this machine's memory are promised to other hosts, are reserved but not loaded yet,
-        and are used by its own models."""
+        """Return three sizes in bytes of this machine's memory: promised to other hosts, reserved but not loaded
+        yet, and used by its own models.
+        """
         return self._main_memory().uses()
 
     def _main_memory(self) -> MainMemory:

@@ -1,8 +1,8 @@
-"""Copies of engine packs from other machines of the household, which a person of this computer has asked for.
+"""Copies of engine packs from other machines of the household, made at the request of a user of this computer.
 
-A pack is native code, so a copy is the only thing that lets another machine's code run here. Therefore nothing is ever
-sent unasked: a person confirms one pack by the hash of its manifest, and only bytes with the hashes in that manifest
-are accepted. See docs/safety.md.
+A pack is native code, so copying is the only way for another machine's code to run here. Nothing is therefore ever sent
+unasked: the user confirms one pack by the hash of its manifest, and only bytes with the hashes in that manifest are
+accepted. See docs/safety.md.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ OTHER_BYTES = ("download_damaged", "download_other_file", "download_other_size")
 
 
 class PackCopies:
-    """The offers of other machines, and the one copy that is made at a time."""
+    """The packs that other machines offer, and the copy in progress. Only one copy is made at a time."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class PackCopies:
         changed: Callable[[], None],
         note: Callable[[Reason], None],
     ) -> None:
-        """Copy into `folder`, the one of the store."""
+        """Prepare copying into `folder`, the folder of the pack store."""
         self._network, self._store, self._packs, self._folder = network, store, packs, folder
         self._changed, self._note = changed, note
         self._group = asyncio.TaskGroup()  # entered by `run`
@@ -82,7 +82,9 @@ class PackCopies:
         self.now: api.EngineCopy | None = None
 
     async def run(self) -> None:
-        """Delete what was begun long ago. When canceled, end the copy: what has arrived stays for the next try."""
+        """Delete old unfinished copies, then wait. Canceling this stops the copy in progress, and keeps the
+        received bytes for the next try.
+        """
         async with self._group:
             await asyncio.to_thread(self._delete_old)
             await asyncio.get_running_loop().create_future()
@@ -105,7 +107,9 @@ class PackCopies:
         return api.EngineOffers(offers)
 
     async def start(self, order: CopyEnginePack) -> None:
-        """Begin to copy the pack that a person has confirmed, or go on with it. Raises Busy or Unreachable."""
+        """Start copying the pack that the user has confirmed, or continue an interrupted copy. Raises Busy or
+        Unreachable.
+        """
         async with self._order:
             if self._task is not None and not self._task.done():
                 raise Busy("pack_copy_running")
@@ -117,9 +121,10 @@ class PackCopies:
             self._changed()
 
     async def cancel(self) -> None:
-        """End the copy, and delete what has arrived of it. A pack that has passed its test is used all the same.
+        """Cancel the copy in progress and delete the received bytes. A pack that has already passed its test is
+        used anyway.
 
-        Returns once it is over; `now` says how it ended.
+        Return when the copy has ended; `now` contains its result.
         """
         async with self._order:
             if self._task is None or self._task.done():
@@ -157,7 +162,7 @@ class PackCopies:
         self._is_tested = True
 
     async def _copied(self, client: HostClient, origin: Origin, order: CopyEnginePack) -> Manifest:
-        """Copy all files of a pack into its folder, and return its manifest. What an earlier try left is used.
+        """Copy all files of a pack into its folder, and return its manifest. Files from an earlier try are reused.
 
         Raises AppError.
         """
@@ -211,7 +216,7 @@ class PackCopies:
             raise DoesNotFit("pack_disk_full", pack=manifest.name) from error
 
     def _prepare(self, folder: Path, manifest: Manifest) -> None:
-        """Make room for a copy. Other copies that were begun are deleted only if it needs their room.
+        """Prepare the folder for a copy. Other unfinished copies are deleted only if their disk space is needed.
 
         Raises DoesNotFit.
         """
@@ -226,7 +231,7 @@ class PackCopies:
             require_room(folder, manifest, here_bytes=_folder_bytes(folder))
 
     def _delete_old(self) -> None:
-        """Delete copies to which nothing was added for so long that nobody will go on with them."""
+        """Delete unfinished copies that have not received any data for KEPT_SECONDS."""
         for begun in self._folder.glob(f"{COPYING}*"):
             with suppress(OSError):
                 newest = max(path.stat().st_mtime for path in (begun, *begun.rglob("*")))
@@ -242,7 +247,9 @@ class PackCopies:
         return [(link, client_of(member, link)) for link, member in pairs if member and may_give(member)]
 
     def client(self, machine: str) -> tuple[PeerLink, HostClient]:
-        """Return a client for a machine that may give packs. Raises Unreachable."""
+        """Return the link to a machine and a client for it. Raises Unreachable if it is offline or may not offer
+        packs.
+        """
         ident = machine_id(machine)
         link, member = self._network.links.get(ident), self._network.members.get(ident)
         if link is None or member is None or not may_give(member):
@@ -294,7 +301,7 @@ class _PackFiles:
 
     @asynccontextmanager
     async def opened(self, file: FileRequest, start: int, token: str | None) -> AsyncGenerator[Body, None]:
-        """Open the file at position `start`. The link may be another one than before."""
+        """Open the file at position `start`. If the link was replaced in the meantime, the new one is used."""
         _, client = self._copies.client(self._origin.machine)
         async with received_file(client, self._path, start) as body:
             yield body
@@ -305,9 +312,10 @@ class _PackFiles:
 
 
 def may_give(member: Member) -> bool:
-    """Return whether packs may come from a machine: only from one that an admin trusts to use the others.
+    """Return whether packs may be copied from a machine. It must be a host, which an admin trusts to use other
+    machines.
 
-    Guests and machines that only lend never give code to anybody.
+    Guests and machines that only lend never provide code.
     """
     return Role.HOST in member.roles
 
@@ -328,7 +336,7 @@ async def _offered(machine: HostClient) -> list[Offered]:
 
 
 async def _manifest(machine: HostClient, sha256: str) -> bytes:
-    """Return the manifest with this hash. Raises the error that the machine reports, Unreachable or Damaged."""
+    """Return the manifest with this hash. Raises the error reported by the machine, Unreachable or Damaged."""
     name = machine.host.name
     try:
         async with asyncio.timeout(MANIFEST_SECONDS), machine.request("GET", f"/{sha256}/manifest") as answer:
@@ -343,7 +351,7 @@ async def _manifest(machine: HostClient, sha256: str) -> bytes:
 
 
 def _delete_file(folder: Path, manifest: Manifest, error: Damaged) -> None:
-    """Delete the file of a copy that an error names."""
+    """Delete the copied file that the error names."""
     for file in manifest.files:
         if file.path == error.reason.facts.get("file"):
             (folder / file.path).unlink(missing_ok=True)
@@ -364,4 +372,4 @@ async def _no_token() -> str | None:
 
 
 async def _no_facts(target: DownloadTarget) -> None:
-    """Ignore facts: the size and the hash come from the manifest."""
+    """Ignore the facts of the source, because the size and the hash come from the manifest."""

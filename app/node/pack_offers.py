@@ -1,4 +1,4 @@
-"""The engine packs that machines of a household offer to each other, as they are sent between them."""
+"""The messages with which machines of a household offer engine packs to each other."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MOST_OFFERED = 64
 
 
 class Offered(msgspec.Struct, frozen=True):
-    """A pack on offer. `sha256` is the hash of its manifest, so it stands for every byte of the pack.
+    """A pack on offer. `sha256` is the hash of its manifest, which in turn contains the hash of every file.
 
-    The other fields are what a person reads and agrees to, so the manifest must say the same.
+    The user sees the other fields and agrees to them, so they must match the manifest.
     """
 
     sha256: Hash
@@ -30,7 +30,7 @@ class Offered(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, pack: InstalledPack) -> Offered:
-        """Return the offer of an installed pack, which has a manifest."""
+        """Return the offer of an installed pack. The pack must have a manifest."""
         own = pack.manifest
         assert own is not None
         origin = pack.origin.name if pack.origin else ""
@@ -43,6 +43,6 @@ class Offered(msgspec.Struct, frozen=True):
 
 
 class OfferedPacks(msgspec.Struct, frozen=True):
-    """The response to a machine that asks for offers."""
+    """The response to a request for offers."""
 
     packs: Annotated[list[Offered], Meta(max_length=MOST_OFFERED)]

@@ -1,8 +1,8 @@
 """Engine packs for other machines of the household, if the owner allows copies. Nothing is sent unasked.
 
-The listener has already checked that the requester is a member with the right to use other machines. Only whole
-packs are offered, also if no graphics card of this computer uses them. Requests read what the node knows of its packs,
-so that they cost no look at the disk and never wait for a change of the packs.
+The listener has already checked that the requester is a member with the right to use other machines. Only complete
+packs are offered, even if no graphics card of this computer uses them. Requests use what the node already knows about
+its packs, so they neither read the disk to find them nor wait for a change of the packs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,2}")
 
 
 class PackServer:
-    """The routes that offer and send engine packs, to each member one file at a time."""
+    """The routes that offer and send engine packs. Each member receives one file at a time."""
 
     def __init__(
         self,
@@ -44,7 +44,11 @@ class PackServer:
         pace: LinkPace,
         members: Callable[[], Mapping[MachineId, Member]],
     ) -> None:
-        """Send to those `members` that have the right to use other machines, also in the middle of a file."""
+        """Create the routes. A member needs the right to use other machines; if it loses the right, its transfer
+        is stopped.
+
+        members: returns the current members of the household.
+        """
         self._packs, self._choices, self._pace, self._members = packs, choices, pace, members
         self._receivers: set[MachineId] = set()
 
@@ -63,13 +67,15 @@ class PackServer:
         return made
 
     async def _offered(self, request: web.Request) -> web.Response:
-        """Respond with the packs that this machine would give."""
+        """Respond with the packs that this machine offers."""
         whole = self._packs.whole[:MOST_OFFERED] if self._choices.now.share_models else ()
         offered = [Offered.of(pack) for pack in whole]
         return web.Response(body=msgspec.json.encode(OfferedPacks(offered)), content_type="application/json")
 
     async def _manifest(self, request: web.Request) -> web.StreamResponse:
-        """Send a manifest, also while the same machine receives a file: it is small, and a copy begins with it."""
+        """Send a manifest, even while the member receives a file. Manifests are small, and every copy starts with
+        one.
+        """
         pack, member = self._wanted(request), request[MEMBER]
         log.info("%s copies the engine pack %s", member.name, pack.name)
         return await self._send(request, self._packs.path_of(pack, MANIFEST))
@@ -90,7 +96,7 @@ class PackServer:
             self._receivers.discard(receiver)
 
     def _wanted(self, request: web.Request) -> InstalledPack:
-        """Return the pack that a request names by the hash of its manifest. Raises Refused or BadInput."""
+        """Return the requested pack, identified by the hash of its manifest. Raises Refused or BadInput."""
         own_name = self._choices.now.name
         if not self._choices.now.share_models:
             raise Refused("pack_not_shared", name=own_name)

@@ -67,8 +67,9 @@ class StatusBroadcaster:
             await asyncio.sleep(STATUS_SECONDS)
 
     async def _tell_lenders(self) -> None:
-        """Tell lenders when answers start or stop using their layers. A lender that wants its memory back could not
-        otherwise tell whether an answer has ended or is just waiting for another machine."""
+        """Notify lenders when answers start or stop using their layers. Without this message, a lender that wants
+        its memory back could not tell whether an answer has ended or is only waiting for another machine.
+        """
         network, machines_in_use = self._network, self._machines_in_use()
         links = set(network.links.values())
         in_use = {link for link in links if link.peer in machines_in_use}
@@ -80,10 +81,11 @@ class StatusBroadcaster:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The model families that graphics cards of this machine do not compute.
+    """The model families that this machine's graphics cards do not compute.
 
-    families: those that none of them computes. processor_bytes: the main memory that is lent for these now.
-    missing_bytes: for each family that only some of them compute, the memory that is lent on the other ones.
+    families: the families that no card computes.
+    processor_bytes: the main memory that is currently lent for these families.
+    missing_bytes: for each family that only some cards compute, the memory that is lent on the other cards.
     """
 
     families: tuple[str, ...] = ()
@@ -102,8 +104,8 @@ def status_of(
 ) -> messages.Status:
     """Return the status that this machine sends to the others. Reasons are sent as codes, without their facts.
 
-    main_bytes: the part of the lent memory that is main memory beside graphics cards. models: those that answer for
-    the household.
+    main_bytes: the part of the lent memory that is main memory next to graphics cards.
+    models: the models that answer requests of the household.
     """
     why = rules.reason()
     return messages.Status(

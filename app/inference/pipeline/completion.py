@@ -76,7 +76,7 @@ class GenerationRequest:
 class Delta:
     """The next piece of an answer's text, and its tokens.
 
-    The text lags behind the tokens while a character is incomplete.
+    If a token ends within a character, its text is delayed until the character is complete.
     """
 
     text: str
@@ -128,7 +128,11 @@ class Completer:
     def __init__(
         self, text: TextWorker, pipeline: TokenGenerator, name: str = "", vision: Vision | AppError | None = None
     ) -> None:
-        """Create a completer. vision: how the model looks at pictures, if it can, or why it cannot."""
+        """Create a completer.
+
+        vision: the model's ability to process pictures, the error that explains why it is not available, or None if the
+            model has none.
+        """
         self._text, self._name, self.vision = text, name, vision
         self._pipeline = pipeline
         self._control: dict[str, int | None] = {}  # ids of control tokens, cached because every request needs them
@@ -246,7 +250,9 @@ class Completer:
         return _Prompt(ids, where, tuple(notes), "" if said else thought, pictures)
 
     async def _seen(self, files: Mapping[str, bytes]) -> dict[str, PicturePlacement]:
-        """Return what represents each picture in the prompt, by marker. Raises BadInput or StageLost."""
+        """Return the tokens and rows that represent each picture in the prompt, by marker. Raises BadInput or
+        StageLost.
+        """
         if self.vision is None:
             raise BadInput("picture_model_blind", model=self._name)
         if isinstance(self.vision, AppError):
@@ -320,8 +326,8 @@ class Completer:
     ) -> tuple[Request, Finish | None, bool]:
         """Return the request that continues an answer after its reasoning has ended or reached its token limit.
 
-        The last value is True if nothing remains to be generated. If the grammar of the answer was not enforced yet,
-        tokens sampled after the reasoning are dropped.
+        The second value is `finish`, updated if no tokens are left. The last value is True if nothing remains to be
+        generated. Tokens sampled after the reasoning are dropped if the grammar of the answer was not enforced yet.
         """
         calls, pause = bool(question.tools), reader.pause
         assert pause is not None
@@ -444,8 +450,9 @@ class StartTimes:
     def of(self, question: GenerationRequest) -> LocalTime:
         """Return the start time of a conversation, which is the same for every turn.
 
-        If the date at the beginning of the prompt changed, the whole prompt would have to be computed again. A
-        conversation that consists only of its first message starts now, even if the same message was sent before.
+        If it changed, the date at the beginning of the prompt could change too, and the whole prompt would have to be
+        computed again. A conversation that consists only of its first message starts now, even if the same message was
+        sent before.
         """
         if question.begun_at is not None or question.conversation is None:
             return question.begun_at or local_time()
@@ -458,7 +465,7 @@ class StartTimes:
 
 
 class Pause(Enum):
-    """The reason for interrupting an answer that another request will continue."""
+    """The reason why an answer is interrupted and then continued by another request."""
 
     SPENT = "spent"  # the reasoning has used up its tokens
     OVER = "over"  # the reasoning is over, and a grammar applies to the rest
@@ -467,9 +474,11 @@ class Pause(Enum):
 class TokenReader:
     """A reader of an answer's tokens as they are sampled, so that a stop string ends the answer immediately.
 
-    splitter: separates the reasoning from the answer; None if there is no reasoning. Stop strings are searched for only
-    in the answer. most_thought: the number of tokens after which the reasoning is cut off. waits: whether a grammar for
-    the answer is enforced once the reasoning has ended. ends: texts that end the answer like an end token.
+    splitter: separates the reasoning from the answer, or None if there is no reasoning. Stop strings are searched for
+        only in the answer.
+    most_thought: the number of tokens after which the reasoning is cut off.
+    waits: whether a grammar for the answer is enforced once the reasoning has ended.
+    ends: texts that end the answer like an end token.
     """
 
     def __init__(
@@ -575,7 +584,7 @@ class TokenReader:
         return deltas
 
     def _stopped(self, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """Return the parts without any text that a stop string removes or that may begin one."""
+        """Return the parts without the text that a stop string removes or that may be the beginning of one."""
         shown = list[Part]()
         for part in parts:
             if part.kind is not PartKind.ANSWER:
@@ -588,10 +597,10 @@ class TokenReader:
 
 
 def _kept_for(question: GenerationRequest) -> str:
-    """Return whose kept prompts on disk a request may use, or "" for nobody's.
+    """Return the scope of the kept prompts on disk that a request may use, or "" if it may use none.
 
-    Only the owner's chats share them. For others, timing would tell what another user of the same program has asked,
-    so they find only what belongs to the same conversation. Nothing of a guest is kept.
+    The owner's chats share one scope. Other requests use only prompts of their own conversation, because timing would
+    otherwise reveal what another user of the same program has asked. Prompts of guests are never kept.
     """
     if question.conversation is None or question.requester.kind == "guest":
         return ""

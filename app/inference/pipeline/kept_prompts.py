@@ -1,7 +1,9 @@
-"""The prompts whose computed states this host has kept on disk: which request may use which, and from where on.
+"""The prompts whose computed states this host has kept on disk, and the choice of one that a new request can
+reuse.
 
-The states are at the machines that hold the layers (app/inference/stages/slot_keeper.py). This host alone knows their
-tokens. A machine is given only a hash, made with this host's key, from which nobody can tell a guessed prompt.
+Each machine stores the states of its own layers (app/inference/stages/slot_keeper.py). Only this host stores the
+tokens. The machines receive a hash made with this host's key, so that none of them can use it to check a guessed
+prompt.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ class _Entry(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class KeptPrompt:
-    """A kept state that begins like a request. `positions` is its length, and `usable` how many of them are used."""
+    """A kept state whose first tokens are those of a request. `positions` is its length, and `usable` how many
+    positions of it the request can use.
+    """
 
     key: bytes
     positions: int
@@ -55,7 +59,7 @@ class PromptIndex:
         self._is_loaded, self._loading = False, asyncio.Lock()
 
     async def load(self) -> None:
-        """Read the file, once. A damaged one is deleted, and its prompts are computed again."""
+        """Read the file on the first call. A damaged file is deleted, and its prompts will be computed again."""
         async with self._loading:
             if not self._is_loaded and self.vault.is_on:
                 await self._load()
@@ -80,7 +84,7 @@ class PromptIndex:
                 self._entries[key] = entry
 
     async def add(self, model: str, scope: str, ids: Sequence[int]) -> None:
-        """Record that the state of these tokens is kept. What it continues is forgotten."""
+        """Record that the state of these tokens is kept. Forget kept prompts that these tokens continue."""
         entry = _Entry(model, scope, array("i", ids).tobytes(), time.time())
         key = await self._key(entry)
         if key is None:
@@ -101,11 +105,13 @@ class PromptIndex:
         self._entries.clear()
 
     async def key_of(self, model: str, scope: str, ids: Sequence[int]) -> bytes | None:
-        """Return the hash that names these tokens, or None if there is no key to make it with."""
+        """Return the hash that identifies these tokens, or None if the key for the hash is not available."""
         return await self._key(_Entry(model, scope, array("i", ids).tobytes(), 0.0))
 
     def best(self, model: str, scope: str, ids: Sequence[int]) -> tuple[bytes, int, int] | None:
-        """Return the key and length of the kept prompt that shares most with these tokens, and how much it shares."""
+        """Return the kept prompt that shares the longest beginning with these tokens, or None: its key, its
+        length, and the number of shared tokens.
+        """
         packed = array("i", ids).tobytes()
         known = [
             (_shared_tokens(entry.ids, packed), -len(entry.ids), key, len(entry.ids) // TOKEN_BYTES)
@@ -153,10 +159,11 @@ class ModelPrompts:
         return self._index.vault.is_on
 
     async def find(self, scope: str, ids: Sequence[int], chunk_rows: int, *, recurrent: bool) -> KeptPrompt | None:
-        """Return the kept prompt that saves most of these tokens.
+        """Return the kept prompt that saves the most computation for these tokens, or None.
 
-        Only what ends with a chunk of the prompt is used. The rest is then computed in the same chunks as without it,
-        so the answer is the same, bit for bit. A recurrent state can only be used as a whole.
+        A kept prompt is used only up to the end of one of the request's chunks. The remaining tokens are then computed
+        in the same chunks as without it, so that the answer is identical, bit for bit. A recurrent state can only be
+        used as a whole.
         """
         if not self.is_on or len(ids) < LEAST_TOKENS:
             return None
@@ -172,7 +179,7 @@ class ModelPrompts:
         return KeptPrompt(key, length, usable) if usable else None
 
     async def new_key(self, scope: str, ids: Sequence[int]) -> bytes | None:
-        """Return the key with which to keep these tokens, or None if they add too little to what is kept."""
+        """Return the key under which to keep these tokens, or None if most of them are already kept."""
         if not self.is_on or len(ids) < LEAST_TOKENS:
             return None
         await self._index.load()
@@ -183,7 +190,9 @@ class ModelPrompts:
         return await self._index.key_of(self._model, scope, ids)
 
     async def add(self, scope: str, ids: Sequence[int]) -> None:
-        """Record that the prompt of the latest new key is kept, unless all were deleted meanwhile."""
+        """Record that these tokens are kept under the latest key from `new_key`, unless all prompts have been
+        deleted since then.
+        """
         if self._n_deletions == self._index.vault.n_deletions:
             await self._index.add(self._model, scope, ids)
 

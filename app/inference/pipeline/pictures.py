@@ -44,10 +44,11 @@ class Pictures:
 
 @dataclass(frozen=True, slots=True)
 class Vision:
-    """A loaded model's ability to look at pictures.
+    """A loaded model's ability to process pictures.
 
-    most_rows: rows of a picture that fit into one step. context: positions of a conversation.
-    picture_tokens: the most of them that a picture takes; 0 if unknown.
+    most_rows: the maximum number of rows of a picture in one step.
+    context: the number of positions of a conversation.
+    picture_tokens: the maximum number of tokens that a picture uses, or 0 if unknown.
     """
 
     worker: VisionWorker
@@ -56,7 +57,7 @@ class Vision:
     picture_tokens: int = 0
 
     async def see(self, data: bytes) -> SeenPicture:
-        """Return what represents a picture in the prompt. Raises BadInput or StageLost."""
+        """Return the tokens and rows that represent a picture in the prompt. Raises BadInput or StageLost."""
         return await self.worker.see(data)
 
 
@@ -81,7 +82,7 @@ class PicturePlacement:
 def place_pictures(
     prompt: Prompt, pictures: Mapping[str, PicturePlacement]
 ) -> tuple[tuple[int, ...], tuple[PlacedRows, ...]]:
-    """Return the ids of a prompt with those of its pictures, and the rows of the pictures."""
+    """Return the ids of a prompt, including those of its pictures, and the rows of the pictures."""
     ids, placed = list[int](), list[PlacedRows]()
     for marker, text in prompt.stretches:
         ids += text

@@ -124,7 +124,7 @@ class Pipeline:
         return sequence
 
     def use_draft(self, drafter: Drafter) -> None:
-        """Let a small model write ahead of all answers that begin from now on."""
+        """Use a draft model to guess the tokens of all answers that begin from now on."""
         self._work.use_draft(drafter)
 
     def join(self, place: int, heir: Callable[[SequenceState, Loss], bool]) -> None:
@@ -281,8 +281,8 @@ class Pipeline:
     async def _recover(self, loss: Loss, rebuilder: Rebuilder, ended: StageLost | None) -> None:
         """Replace the stages, and replay each answer's text and random draws on the new stages.
 
-        ended: the error with which some answers have just ended, if all layers are intact. In this case, the stages are
-        replaced only if other requests are waiting.
+        ended: the error with which some answers have just ended although no layers were lost, or None. If it is set,
+            the stages are replaced only if other requests are waiting.
         """
         log.warning("%s is lost; requests in progress: %s. %s", loss.name, self._work.names, loss.why)
         self._silent.clear()
@@ -354,7 +354,7 @@ class Pipeline:
         self.break_off(Loss(stage.key, stage.machine, reason, now, stage.silent_s, is_gone, slots=slots))
 
     def _who_sent_odd(self, stage: StageClient, reason: Reason) -> tuple[StageClient, Reason]:
-        """Return the stage that is to blame for the unusable input reported by this stage, and the reason."""
+        """Return the stage to blame for unusable input that this stage has reported, and the reason."""
         if stage.is_remote and stage.has_usable_input():
             return stage, Reason("stage_garbled", {"machine": stage.machine, "cause": Reason("good_numbers_refused")})
         if (sender := self._before(stage)) is not None:

@@ -73,8 +73,8 @@ async def recover(
 ) -> Sequence[StageClient]:
     """Replace lost stages and return the new ones. Raises StageLost if this is impossible.
 
-    waits: whether to wait for another machine if the model does not fit on the available ones. replay_s: the time
-    needed to recompute the interrupted answers, or None to assume that of a typical prompt.
+    waits: whether to wait for another machine if the model does not fit on the available ones.
+    replay_s: the time needed to recompute the interrupted answers, or None to assume the time for a typical prompt.
     """
     stages: Sequence[StageClient] = ()
     rebuilder.failed(loss)

@@ -53,7 +53,7 @@ class ReplicaSet:
             self._held[place].machines = machines
 
     def check_all_lost(self) -> bool:
-        """Return whether every replica has ended. If so, wake all tasks that are waiting for this."""
+        """Return whether every replica has ended. If so, also wake all tasks that wait for the end."""
         if self.lost is not None:
             self._over.set()
         return self._over.is_set()

@@ -69,9 +69,8 @@ async def check_known_answer(
 
 
 def fits_whole_prompt(config: PipelineConfig) -> bool:
-    """Return whether the whole test prompt fits into the context.
-
-    The answer to a shortened prompt would be different.
+    """Return whether the whole test prompt fits into the context. The known answer applies only to the whole
+    prompt.
     """
     return _prompt_room(config) >= len(PROMPT_IDS)
 

@@ -65,7 +65,7 @@ class MicroBatchPart:
 
     @property
     def known_end(self) -> int:
-        """Return the end of the positions whose tokens are known."""
+        """Return the position after the last known token of the part. The guessed positions follow."""
         return self.segment.end - len(self.guesses)
 
 
@@ -79,7 +79,7 @@ class MicroBatch:
 
     @classmethod
     def of(cls, parts: Sequence[MicroBatchPart], *, sees_all: bool = False) -> MicroBatch:
-        """Return a micro-batch of positions whose tokens are known, and of guessed positions after them."""
+        """Return a micro-batch of positions with known tokens, each followed by its guessed positions."""
         ids = array("i")
         for part in parts:
             ids += part.sequence.tokens[part.segment.pos : part.known_end] + array("i", part.guesses)
@@ -93,7 +93,9 @@ class MicroBatch:
         return cls(_step((part,), struct.pack(f"<{len(tokens)}i", *tokens)), (part,), guess)
 
     def following(self) -> MicroBatch:
-        """Return the micro-batch with the next position of each sequence. This micro-batch will sample its tokens."""
+        """Return a micro-batch with the next position of each sequence, for the tokens that this micro-batch will
+        sample.
+        """
         parts = tuple(
             MicroBatchPart(part.sequence, Segment(part.segment.slot, 1, part.segment.end), True) for part in self.parts
         )
@@ -101,7 +103,7 @@ class MicroBatch:
 
     @property
     def continues(self) -> bool:
-        """Return whether none of its sequences has ended."""
+        """Return whether all sequences of the micro-batch are still running."""
         return not any(part.sequence.leaving for part in self.parts)
 
 
@@ -385,7 +387,7 @@ class Scheduler:
         self.drop(micro_batch)
 
     def _take(self, part: MicroBatchPart, ids: Sequence[int], now: float, followed: bool, n_parts: int) -> None:
-        """Process the tokens sampled for a part: one, and another for each right guess."""
+        """Process the tokens sampled for a part: one, and one more for each correct guess."""
         sequence, before = part.sequence, part.sequence.timing.last_at
         n_known, n_right = sequence.known, _n_right(part, ids)
         right_end = part.known_end + n_right
@@ -419,7 +421,9 @@ class Scheduler:
         self.wake()
 
     def are_tokens(self, micro_batch: MicroBatch, step: Step) -> bool:
-        """Return whether another machine sampled tokens of the vocabulary, and none after a wrong guess."""
+        """Return whether the tokens from another machine are valid: all in the vocabulary, and none after a wrong
+        guess.
+        """
         for part, ids in _sampled(micro_batch, step):
             n_tokens = 1 + _n_right(part, ids)
             if not all(0 <= token < self._shape.n_vocab for token in ids[:n_tokens]):
@@ -442,9 +446,10 @@ class Scheduler:
                 sequence.likely[segment.end] = likely
 
     def following(self, micro_batch: MicroBatch) -> MicroBatch | None:
-        """Return the next step and count it as in flight if only its tokens are still unknown. Otherwise, return None.
+        """Return the next micro-batch if only its tokens are still unknown, and count it as in flight. Otherwise,
+        return None.
 
-        This requires that all running answers are in this micro-batch and will continue.
+        All running answers must be in this micro-batch and must continue after it.
         """
         parts = micro_batch.parts
         if self._shape.recurrent:  # superfluous recurrent state cannot be taken back
@@ -459,7 +464,9 @@ class Scheduler:
         return self._entered(micro_batch.following())
 
     def abandon(self, following: MicroBatch) -> None:
-        """Abandon a micro-batch that only the first run has computed. That run forgets it in the slot's next step."""
+        """Abandon a micro-batch that only the first run has computed. That run discards it with the next step of
+        each slot.
+        """
         for part in following.parts:
             part.sequence.entered = min(part.sequence.entered, part.segment.pos)
         self.drop(following)
@@ -502,11 +509,16 @@ class Scheduler:
 
     @property
     def _checks(self) -> bool:
-        """Return whether guesses may be checked several at a time, so that wrong ones are forgotten."""
+        """Return whether several guesses may be checked in one step. This requires that the runs can forget wrong
+        guesses.
+        """
         return self._shape.checks and not self._shape.recurrent
 
     def _costs_of(self, n_answers: int, source: Source = Source.LOOKUP) -> TripCosts:
-        """Return the measured costs of trips of so many of the running answers. All sources share the plain trips."""
+        """Return the measured costs of a step with this many of the running answers, for guesses from `source`.
+
+        The costs of steps without guesses are the same for all sources.
+        """
         n_running = len(self._running)
         plain = self._costs.get((n_running, n_answers, Source.LOOKUP), TripCosts())
         if source is Source.LOOKUP:
@@ -515,15 +527,16 @@ class Scheduler:
         return replace(known, plain_s=plain.plain_s, n_plain=plain.n_plain)
 
     def _learn(self, n_answers: int, source: Source, rows: int, seconds: float) -> None:
-        """Record what a trip took. A plain one concerns all sources."""
+        """Record the duration of a step. A step without guesses counts for all sources."""
         for each in Source if rows <= 1 else (source,):
             key = len(self._running), n_answers, each
             self._costs[key] = self._costs_of(n_answers, each).after(rows, seconds)
 
     def _to_check(self, batch: Batch) -> list[Proposal]:
-        """Return for each segment of a batch the guesses to check after it, equally many for all.
+        """Return the guesses to check after each segment of a batch. Every segment gets the same number of
+        guesses.
 
-        Steps with prompts check none. A step of segments of different lengths would be computed in several passes.
+        Otherwise, the step would be computed in several passes. Steps with prompts check no guesses.
         """
         sequences = [self._running[segment.slot] for segment in batch.segments]
         none = [NOTHING] * len(sequences)
@@ -578,11 +591,11 @@ class Scheduler:
     # Drafts
 
     def use_draft(self, drafter: Drafter) -> None:
-        """Let a small model write ahead of the answers from now on."""
+        """Use a draft model to guess the tokens of the answers from now on."""
         self._drafter = drafter
 
     async def write_drafts(self) -> None:
-        """Let the draft model write ahead of the running answers. Runs forever."""
+        """Let the draft model guess the next tokens of the running answers. Runs forever."""
         while True:
             await self._drafts.wait()
             self._drafts.clear()
@@ -599,7 +612,7 @@ class Scheduler:
                 self.wake()
 
     def _wanted_draft(self, sequence: SequenceState) -> int:
-        """Return how many more tokens the draft model should write for a sequence."""
+        """Return how many more tokens the draft model should guess for a sequence."""
         draft = sequence.guesses.draft
         if draft is None or not sequence.begun or sequence.leaving:
             return 0
@@ -610,11 +623,11 @@ class Scheduler:
 
     @property
     def _group_size(self) -> int:
-        """Return how many running answers share a trip."""
+        """Return how many running answers are computed together in one step."""
         return -(-len(self._running) // self._limits.machines)
 
     def _awaits_draft(self, sequence: SequenceState) -> bool:
-        """Return whether a sequence's next step waits for what the draft model is about to write."""
+        """Return whether the next step of a sequence should wait until the draft model has guessed its tokens."""
         draft = sequence.guesses.draft
         if draft is None or draft.written or sequence.known - sequence.entered != 1:
             return False
@@ -631,7 +644,11 @@ class Scheduler:
         return True
 
     def _next_draft(self, drafter: Drafter) -> SequenceState | None:
-        """Return the sequence for which least is written, or one whose prompt is still to be read, or None."""
+        """Return the next sequence for the draft model, or None.
+
+        This is the sequence that has the fewest guessed tokens or, if none needs more, one whose prompt the draft model
+        has not read.
+        """
         waiting = [sequence for sequence in self._running.values() if self._wanted_draft(sequence)]
         if waiting:
             return min(waiting, key=lambda s: len(s.guesses.draft.written) if s.guesses.draft else 0)
@@ -708,7 +725,7 @@ class Scheduler:
     async def _kept_on_disk(
         self, sequence: SequenceState, keep: int, stages: Sequence[StageClient]
     ) -> KeptPrompt | None:
-        """Return a kept prompt that saves more than the `keep` positions in the slot, or None."""
+        """Return a kept prompt that saves more than the `keep` positions already in the slot, or None."""
         request = sequence.request
         if self._prompts is None or not request.kept_for or request.pictures or sequence.answer_tokens:
             return None
@@ -722,7 +739,9 @@ class Scheduler:
     async def _restore(
         self, sequence: SequenceState, kept: KeptPrompt, order: SlotOrder, stages: Sequence[StageClient]
     ) -> int:
-        """Put a kept prompt into a slot of all stages. Return how many positions they have: 0 if one of them failed."""
+        """Restore a kept prompt in a slot of all stages. Return how many positions can be used, or 0 if a stage
+        failed.
+        """
         slot, empty = sequence.slot, SlotCheckpoints(rule=self._shape.keep)
         await order.forget(slot, 0)
         sequence.kept = empty
@@ -740,7 +759,7 @@ class Scheduler:
         return usable
 
     async def keep_prompts(self, stages: Sequence[StageClient], order: SlotOrder) -> None:
-        """Keep long prompts of idle slots on disk, while nothing else is to be computed. Runs forever."""
+        """Save long prompts of idle slots to disk while nothing else needs to be computed. Runs forever."""
         if self._prompts is None:
             return
         while True:
@@ -757,7 +776,9 @@ class Scheduler:
     async def _keep(
         self, idle: IdleSlot, scope: str, prompts: ModelPrompts, stages: Sequence[StageClient], order: SlotOrder
     ) -> None:
-        """Keep the prompt of an idle slot. No request gets the slot until the stages have copied it."""
+        """Save the prompt of an idle slot to disk. The slot is not assigned to a request until the stages have
+        copied it.
+        """
         key = await prompts.new_key(scope, idle.ids)
         if key is None or self._idle.get(idle.slot) is not idle:
             return
@@ -779,7 +800,7 @@ class Scheduler:
             await prompts.add(scope, idle.ids)
 
     async def _is_free(self, slot: int, order: SlotOrder, stages: Sequence[StageClient]) -> bool:
-        """Wait until no stage has anything to do for a slot. Return False if that takes too long."""
+        """Wait until no stage has work left for a slot. Return False if this takes too long."""
         ends = time.monotonic() + FREE_S
         while time.monotonic() < ends:
             if not self._under_way:  # an abandoned step never reaches the later runs
@@ -792,8 +813,9 @@ class Scheduler:
     # Slots at their beginning and end
 
     async def _start(self, sequence: SequenceState, stages: Sequence[StageClient]) -> None:
-        """Set up a sequence, its pictures on the first run and its sampling on the last, and let its positions enter
-        the pipeline."""
+        """Set up a sequence: its pictures on the first run, and its sampling on the last. Then allow its positions
+        to be scheduled.
+        """
         sequence.under_way, self._starting_slot = 1, sequence.slot
         try:
             await self._show(sequence, stages[0])
@@ -815,7 +837,7 @@ class Scheduler:
         self.wake()
 
     async def _show(self, sequence: SequenceState, first: StageClient) -> None:
-        """Send the rows of the pictures that are still to be computed to the first run. Raises BadInput."""
+        """Send the picture rows that have not been computed yet to the first run. Raises BadInput."""
         begins = True
         for picture in sequence.request.pictures:
             if picture.end <= sequence.entered:
@@ -849,9 +871,9 @@ class Scheduler:
 
 
 async def _all_keep(idle: IdleSlot, key: bytes, stages: Sequence[StageClient]) -> bool:
-    """Let all stages copy a slot, one after another, until one of them refuses.
+    """Let all stages copy a slot, one after another. Return whether all did; stop at the first that refuses.
 
-    Other machines come first: if one of them keeps nothing, nothing is written here in vain.
+    Other machines come first, so that this machine does not write its copy in vain if one of them refuses.
     """
     for stage in sorted(stages, key=lambda each: not each.is_remote):
         if stage.keeper is None or not await stage.keeper.keep(idle.slot, len(idle.ids), key):
@@ -864,7 +886,9 @@ def _no_overlap(_chance: float) -> float:
 
 
 def _sampled(micro_batch: MicroBatch, step: Step) -> Iterator[tuple[MicroBatchPart, tuple[int, ...]]]:
-    """Yield the parts of a micro-batch for which tokens were sampled, and one token for each row that needed it."""
+    """Yield each part of a micro-batch for which tokens were sampled, with the tokens: one for each row to be
+    sampled.
+    """
     ids, first = struct.unpack(f"<{len(step.rows) // 4}i", step.rows), 0
     for part in micro_batch.parts:
         if part.due:
@@ -874,6 +898,6 @@ def _sampled(micro_batch: MicroBatch, step: Step) -> Iterator[tuple[MicroBatchPa
 
 
 def _n_right(part: MicroBatchPart, ids: Sequence[int]) -> int:
-    """Return how many guesses of a part are right, given what was sampled."""
+    """Return how many of a part's guesses match the sampled tokens."""
     pairs = zip(part.guesses, ids, strict=False)
     return next((n for n, (guess, token) in enumerate(pairs) if guess != token), len(part.guesses))

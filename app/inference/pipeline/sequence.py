@@ -38,9 +38,11 @@ MOST_BIAS = 100  # the same limit as OpenAI's
 
 @dataclass(frozen=True, slots=True)
 class PlacedRows:
-    """Rows of a picture in a prompt. Their ids, from `first` downward, are in the prompt like the ids of tokens.
+    """Rows of a picture in a prompt. The prompt contains an id for each row, counting down from `first`, just like
+    token ids.
 
-    Equal pictures have equal ids and others have others, so ids decide what a KV cache already contains.
+    Equal pictures have equal ids, and different pictures have different ids. The ids therefore show which rows a KV
+    cache already contains.
     """
 
     pos: int  # position of the first row
@@ -58,7 +60,7 @@ class PlacedRows:
     def is_whole(self) -> bool:
         """Return whether the rows must be computed in one step and kept together.
 
-        Rows of a grid all have the same time, at which a KV cache can only be cut before all of them.
+        All rows of a grid have the same time position, so a KV cache can only be cut before the first of them.
         """
         return self.sees_all or self.n_columns > 0
 
@@ -76,8 +78,8 @@ class PlacedRows:
 class Request:
     """A prompt and the settings for its answer.
 
-    The KV cache is reused only within one `conversation`. A server with several users or API keys must give each of
-    them separate conversations. Otherwise, timing would reveal to one user what another has asked.
+    The KV cache is reused only within one `conversation`. A server with several users or API keys must use separate
+    conversations for them. Otherwise, timing would reveal to one user what another has asked.
     """
 
     ids: tuple[int, ...]
@@ -116,7 +118,7 @@ def check_request(request: Request, room: int, n_vocab: int, trained: int | None
 
 
 def _check_pictures(request: Request, n_vocab: int) -> None:
-    """Raise BadInput if an id is neither that of a token nor that of a row at its place."""
+    """Raise BadInput if an id is neither a token's id nor the id of a picture row at its position."""
     pictures = iter(request.pictures)
     current = next(pictures, None)
     for pos, token in enumerate(request.ids):
@@ -265,7 +267,7 @@ class SequenceState:
 
     @property
     def until(self) -> int:
-        """Return the end of the next chunk. During an exact replay, this is the end of the original chunk."""
+        """Return the end of the next chunk. An exact replay uses the chunks of the original computation."""
         end = self.known
         if self.entered < self.exact_until:
             edges = (self.reused, self.n_prompt, self.entered + 1)
@@ -275,18 +277,18 @@ class SequenceState:
 
     @property
     def block(self) -> int:
-        """Return how many of the next rows belong to a picture that is computed in one step, or 0."""
+        """Return the number of rows of the picture that must be computed in one step next, or 0 if there is none."""
         pictures = self.request.pictures
         return next((picture.n_rows for picture in pictures if picture.is_whole and picture.pos == self.entered), 0)
 
     @property
     def block_sees_all(self) -> bool:
-        """Return whether the rows of `block` see each other."""
+        """Return whether all rows of the `block` attend to each other."""
         return any(picture.sees_all and picture.pos == self.entered for picture in self.request.pictures)
 
     @property
     def grids(self) -> tuple[PictureGrid, ...]:
-        """Return the pictures whose rows have positions in two dimensions."""
+        """Return the grids of the pictures whose rows have positions in two dimensions."""
         return tuple(picture.grid for picture in self.request.pictures if picture.grid is not None)
 
     def reusable(self, keep: int) -> int:
@@ -311,9 +313,8 @@ class SequenceState:
 
     @property
     def has_priority(self) -> bool:
-        """Return whether the sequence takes precedence in the queue.
-
-        All sequences that began on another pipeline do.
+        """Return whether the sequence takes precedence in the queue. Sequences that began on another pipeline
+        always do.
         """
         return self.request.has_priority or self.timing.begun_at > 0
 

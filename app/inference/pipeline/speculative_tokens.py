@@ -1,8 +1,8 @@
 """Speculative tokens: guesses of an answer's next tokens, computed before the real tokens are known.
 
-A step of known positions may check guesses: it also computes the guessed positions after them, and the last run samples
-up to the first wrong guess. While such a step is on its way, an idle machine may already compute the run of guesses
-after it. That step waits before the last run until its first token is known to be right.
+A step with known positions may check guesses: it also computes the guessed positions after them, and the last run
+samples up to the first wrong guess. While such a step is in flight, an idle machine may already compute a step with the
+guesses that follow. That step waits before the last run until its first token is known to be right.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ CostsOf = Callable[[Source], TripCosts]
 
 
 class WrongGuess(Exception):
-    """A wrong guess, whose computed positions are useless."""
+    """Error for a wrong guess, whose computed positions are useless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """Tokens that may come next.
 
-    chances: for each token, the probability that it and all before it are right.
+    chances: for each token, the probability that it and all tokens before it are right.
     """
 
     source: Source = Source.LOOKUP
@@ -67,9 +67,10 @@ NOTHING = Proposal()
 
 @dataclass(slots=True)
 class Guess:
-    """A run of guessed tokens and the position of the first.
+    """A run of guessed tokens, and the position of the first one.
 
-    Its step waits before the last run, which receives it only if the first token is right. The others are then checked.
+    The step with these tokens waits before the last run, which receives it only if the first token is right. The last
+    run then checks the other tokens.
     """
 
     run: Proposal
@@ -124,7 +125,7 @@ class Guesses:
     _followed: bool = False  # whether the first run had computed the current position when the previous token arrived
 
     def proposals(self, tokens: array[int], most: int) -> list[Proposal]:
-        """Return what each source proposes next, at most `most` tokens. No step may be in flight."""
+        """Return the next tokens that each source proposes, at most `most` per source. No step may be in flight."""
         proposed = []
         if most > 0 and self._matches and self._matches[0].token >= 0:  # else a row of a picture
             first = self._matches[0]
@@ -145,7 +146,7 @@ class Guesses:
     def expects_check(self, tokens: array[int], costs_of: CostsOf) -> bool:
         """Return whether the step after the one in flight is likely to check guesses.
 
-        Then the first run should not begin it with a single row in the meantime.
+        If so, the first run should not start that step early with only a single row.
         """
         if self.wanted_draft(costs_of) > 0:
             return True
@@ -156,7 +157,9 @@ class Guesses:
         return costs.depth([self._score.chances(run)] if run else [], len(run)) > 0
 
     def wanted_draft(self, costs_of: CostsOf) -> int:
-        """Return how many tokens the draft should write for the next step. 0: it is not worth its time."""
+        """Return how many tokens the draft model should guess for the next step, or 0 if this is not worth the
+        time.
+        """
         if self.draft is None:
             return 0
         costs = costs_of(Source.DRAFT)
@@ -164,7 +167,9 @@ class Guesses:
 
     @property
     def is_wrong(self) -> bool:
-        """Return whether the runs hold positions after the latest token that were computed from wrong guesses."""
+        """Return whether the KV caches of the runs contain positions computed from wrong guesses after the latest
+        token.
+        """
         return self._origin is TokenOrigin.WRONG
 
     @property
@@ -177,7 +182,7 @@ class Guesses:
     ) -> Guess | None:
         """Return a run of at most `most` guesses after all positions in flight, or None if no guess is worthwhile.
 
-        checks: whether the run may have several tokens, all but the first of which are checked in one step.
+        checks: whether the run may have more than one token. All tokens but the first are checked together in one step.
         """
         before = self.in_flight
         latest = self.pending[-1].run if self.pending else self.checked
@@ -206,8 +211,8 @@ class Guesses:
     ) -> SpeculationGain:
         """Compare the guesses with the last `n_new` of `tokens`, and return the updated gain.
 
-        seconds: the time between these tokens and the previous one. followed: whether the first run computed the next
-        position within the same time.
+        seconds: the time between these tokens and the previous one.
+        followed: whether the first run also computed the next position during this time.
         """
         n_checked, origin = len(self.checked), self._origin
         costs = costs_of(self.checked.source)
@@ -255,7 +260,7 @@ class Guesses:
         return gain
 
     def count_right(self, source: Source, n: int) -> None:
-        """Count right guesses."""
+        """Count `n` correct guesses from this source."""
         self.n_right += n
         self.sources[source] += n
 
@@ -268,7 +273,7 @@ class Guesses:
         self.checked = NOTHING
 
     def take_dropped(self) -> int:
-        """Return how many runs of guesses turned out to be wrong since the last call."""
+        """Return how many runs of guesses have turned out to be wrong since the last call."""
         n, self.n_dropped = self.n_dropped, 0
         return n
 
@@ -278,7 +283,7 @@ class Guesses:
         self.checked, self.n_dropped, self._origin = NOTHING, 0, None
 
     def _following(self, tokens: array[int], before: Sequence[int], most: int, chance: float) -> list[Proposal]:
-        """Return what each source proposes after the guesses in flight."""
+        """Return the tokens that each source proposes after the guesses in flight."""
         if not before:
             return self.proposals(tokens, most)
         run: list[TokenMatch] = self._lookup.find_run(tokens, before, most)

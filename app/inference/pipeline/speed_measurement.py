@@ -113,7 +113,8 @@ class Deadlines:
     def of_worker(self, slowest_s: float, n_rows: int = 0, most_rows: int = 0) -> float:
         """Return the time limit for a step of `n_rows` on a lender, which does not know the contents of steps.
 
-        slowest_s, most_rows: the longest step so far, and the most rows of one. A larger step may take longer.
+        slowest_s: the duration of the longest step so far.
+        most_rows: the number of rows of the largest step so far. A larger step gets proportionally more time.
         """
         if not slowest_s:
             return self.first_s

@@ -1,4 +1,4 @@
-"""The text of requests, in which nothing stands for a control token of the model that reads it."""
+"""The filter for the text of requests, which ensures that no part of it is read as a control token of the model."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class TrustedInput(NamedTuple):
 
 
 class UntrustedText:
-    """A filter for all that reaches the chat template of one model from outside.
+    """A filter for all external text that is passed to the chat template of one model.
 
-    Answers and system messages keep the markers of reasoning: templates look for them in earlier answers, and the
-    system message of some models explains them. A template may cut out what is between them and join the rest. If that
-    could make a control token, the markers of reasoning are broken too.
+    The markers of reasoning are kept in answers and system messages: templates look for them in earlier answers, and
+    the system messages of some models explain them. A template may cut out the text between the markers and join the
+    remaining pieces. If this could create a control token, the markers of reasoning are broken up too.
     """
 
     def __init__(self, vocabulary: VocabularyOpened) -> None:
@@ -48,7 +48,8 @@ class UntrustedText:
     async def clean(
         self, messages: Sequence[Message], tools: tuple[dict[str, Any], ...], options: Mapping[str, Any]
     ) -> TrustedInput:
-        """Return the messages, tools and template options without control tokens. Long ones are read in a thread.
+        """Return the messages, tools and template options without control tokens. Long input is processed in a
+        thread.
 
         Raises BadInput if there is too much text.
         """
@@ -78,7 +79,7 @@ class UntrustedText:
         return self._strict.value(value)
 
     def _call(self, call: Any) -> Any:
-        """Return a call of a tool. Its arguments may be JSON text, which the worker reads."""
+        """Return a tool call without control tokens. Its arguments may be JSON text that the worker will decode."""
         cleaned = self._strict.value(call)
         function = cleaned.get("function") if isinstance(cleaned, dict) else None
         if isinstance(function, dict) and isinstance(function.get("arguments"), str):
@@ -86,7 +87,9 @@ class UntrustedText:
         return cleaned
 
     def _json(self, text: str) -> str:
-        """Return text that has no control tokens even after the worker has read it as JSON, with its escapes."""
+        """Return text that contains no control tokens, even after the worker has decoded it as JSON with escape
+        sequences.
+        """
         text = self._strict.text(text)
         try:
             value = json.loads(text)
@@ -114,10 +117,11 @@ class _Seams:
         self._markers = [marker for marker in markers if len(marker) <= LONGEST_MARKER]
 
     def are_risky(self, text: str) -> bool:
-        """Return whether a piece of the text ends like the beginning of a control token, and one begins like its end.
+        """Return whether joining pieces of the text could create a control token.
 
-        The order of the pieces and the whitespace around them are ignored, because a template may strip it. So this is
-        also true of some harmless texts.
+        This is the case if one piece ends with the beginning of a control token and one begins with the end of one. The
+        order of the pieces and the whitespace around them are ignored, because a template may strip it. Some harmless
+        texts are therefore reported too.
         """
         for cut in self._cuts:
             pieces = [piece.strip() for piece in cut.split(text)]

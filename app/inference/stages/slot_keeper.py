@@ -1,4 +1,4 @@
-"""Keeps the state of a slot on disk, at the machine that computes its layers, and puts it back after a restart."""
+"""Slot states that are saved to disk on the machine that computes the layers, and restored after a restart."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 
 
 def state_identity(layers: str, number: NumberFormat, config: StageConfig) -> str:
-    """Return a text that differs for everything that changes the state of the same tokens.
+    """Return a text that identifies everything, apart from the tokens, on which the state of a slot depends.
 
-    layers: names the file of the layers or of their model. number: of hidden states on the wire.
+    layers: identifies the file of the layers or of their model. number: the format of hidden states on the wire.
     """
     range_ = f"{config.layers.first}-{config.layers.last}"
     devices = ",".join(config.devices) + str(config.device_layers) + config.split
@@ -54,14 +54,15 @@ class SlotKeeper(Protocol):
     """A way to keep and restore the slots of one run, on this machine or on another."""
 
     async def keep(self, slot: int, positions: int, key: bytes) -> bool:
-        """Copy the state of a slot that nothing uses, and write it to disk later, while the worker is idle.
+        """Copy the state of an unused slot, and write it to disk later, while the worker is idle. Return whether
+        the copy was made.
 
-        key: names the tokens. Return whether the copy was made. Never raises AppError.
+        key: identifies the tokens. Never raises AppError.
         """
         ...
 
     async def restore(self, slot: int, key: bytes) -> int:
-        """Put a kept state into an empty slot. Return how many positions it has, 0 if none was kept.
+        """Restore a saved state in an empty slot. Return its number of positions, or 0 if there is no saved state.
 
         Never raises AppError.
         """
@@ -69,10 +70,11 @@ class SlotKeeper(Protocol):
 
 
 class WorkerSlotKeeper:
-    """The keeper of a run in a worker of this machine.
+    """The slot keeper of a run in a worker of this machine.
 
-    owner: the folder in the vault. identity: tells apart everything that changes the state of the same tokens. room:
-    returns how many bytes a copy may have now.
+    owner: the folder in the vault.
+    identity: identifies everything, apart from the tokens, on which the state depends (see `state_identity`).
+    room: returns how many bytes a copy may use now.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class WorkerSlotKeeper:
         self._read_bytes = self._written_bytes = 0  # memory that the worker may take for copies
 
     def most_copy_bytes(self) -> int:
-        """Return the most memory that the worker may take for copies now."""
+        """Return the maximum amount of memory that the worker may use for copies now."""
         return self._read_bytes + self._written_bytes
 
     async def keep(self, slot: int, positions: int, key: bytes) -> bool:
@@ -143,7 +145,7 @@ class WorkerSlotKeeper:
         return positions
 
     async def _write_in(self, slot: int, reader: SealedReader) -> int:
-        """Give a state to the worker, and return its positions. Raises AppError, DamagedFile or OSError."""
+        """Send a state to the worker, and return its number of positions. Raises AppError, DamagedFile or OSError."""
         epoch, offset, pieces = self._epoch(), 0, reader.pieces()
         written = worker_orders.SlotWritten(request=0, n_bytes=0)
         while data := await self._vault.next_piece(pieces):
@@ -166,7 +168,7 @@ class WorkerSlotKeeper:
     async def _write_out(
         self, slot: int, epoch: int, name: str, piece: worker_orders.SlotPiece, n_deletions: int
     ) -> None:
-        """Write a copy to disk, one piece after another, whenever the worker is idle."""
+        """Write a copy to disk, piece by piece, while the worker is idle."""
         writer = None
         try:
             if self._vault.n_deletions != n_deletions:
@@ -210,7 +212,7 @@ class WorkerSlotKeeper:
         return worker.busy_since is None and time.monotonic() - worker.last_done_at > QUIET_S
 
     async def _end_copy(self, slot: int, epoch: int) -> None:
-        """Make the worker release what is left of its copy."""
+        """Make the worker release the remainder of its copy."""
         try:
             with suppress(AppError):
                 await self._read(slot, epoch, 0, 0)

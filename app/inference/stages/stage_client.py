@@ -87,7 +87,10 @@ class Step:
         cuts: bool = False,
         guesses: Sequence[Sequence[int]] = (),
     ) -> Step:
-        """Return a step. guesses: for each segment, the guessed tokens at its end."""
+        """Return a step.
+
+        guesses: the guessed tokens at the end of each segment.
+        """
         n_rows, n_guesses = sum(segment.n_tokens for segment in segments), sum(map(len, guesses))
         return cls(
             _table(segments),
@@ -159,7 +162,8 @@ class SlotOpCursor:
 
 
 async def forget(runs: Sequence[StageClient], slot: int, keep: int) -> bool:
-    """Make all runs of a pipeline forget at the same point in the sequence of steps.
+    """Make all runs of a pipeline keep only the first `keep` positions of a slot, at the same point in the
+    sequence of steps.
 
     Return whether some runs will do so later, because earlier steps have not been sent to them yet.
     """
@@ -315,7 +319,7 @@ class Link(Protocol):
         ...
 
     async def show(self, order: worker_orders.ShowPicture) -> None:
-        """Keep rows of a picture on the first run. Raises BadInput if another machine computes it."""
+        """Store rows of a picture on the first run. Raises BadInput if another machine computes that run."""
         ...
 
     async def close(self) -> None: ...
@@ -352,8 +356,9 @@ class StageClient:
     async def forward(self, step: Step, enters: Callable[[], None] | None = None) -> Step:
         """Compute a step on the run. Steps are computed in the order of these calls.
 
-        enters: called just before the step is sent. If it raises, the step is not sent. Raises StageLost if the run is
-        gone or gives an invalid answer.
+        enters: called just before the step is sent. If it raises, the step is not sent.
+
+        Raises StageLost if the run is gone or returns an invalid answer.
         """
         data, number = await self._in_turn(self._compute(step, enters))
         return self._answered(step, data, number)
@@ -433,7 +438,7 @@ class StageClient:
     async def forget(self, slot: int, keep: int = 0, followers: Sequence[StageClient] = ()) -> None:
         """Keep only the first `keep` positions of a slot, after the steps sent so far and before later steps.
 
-        followers: later runs of the pipeline, which forget at the same point.
+        followers: later runs of the pipeline, which do so at the same point.
         """
         async with self._cursor.send_lock:
             for run in followers:
@@ -472,7 +477,7 @@ class StageClient:
     ) -> None:
         """Begin a sequence in a slot, before any later step (worker_orders.BeginSequence).
 
-        Only the last run samples. The others need to know the sequence's grids, if it has any.
+        Only the last run samples. The other runs need only the sequence's grids, if it has any.
         """
         if not self.run.samples:
             sampling, history, drawn = GREEDY, (), 0
@@ -489,9 +494,9 @@ class StageClient:
         await self._link.begin(order, self)
 
     async def show(self, slot: int, first: int, rows: bytes, *, begins: bool) -> None:
-        """Keep rows of a picture for a sequence on this first run (worker_orders.ShowPicture).
+        """Store rows of a picture for a sequence on this first run (worker_orders.ShowPicture).
 
-        Raises BadInput if another computer computes it, because pictures never leave this one.
+        Raises BadInput if another computer computes this run, because pictures never leave this computer.
         """
         order = worker_orders.ShowPicture(
             request=0, pipeline=self.run.pipeline.hex(), slot=slot, first=first, rows=rows, begins=begins

@@ -178,7 +178,10 @@ class StageHost:
         return sum(lent.order.needed_bytes for lent in self._open.values())
 
     def reserved(self, *, on_device: bool) -> tuple[int, int]:
-        """Return `used_bytes` and `unloaded_bytes` of the runs that a device computes, or of those that none does."""
+        """Return `used_bytes` and `unloaded_bytes` of some of the runs.
+
+        on_device: whether to count the runs on a graphics card. Otherwise, the runs on the processor are counted.
+        """
         runs = [lent for lent in self._open.values() if bool(lent.order.config.device) == on_device]
         return sum(lent.order.needed_bytes for lent in runs), sum(lent.unloaded_bytes() for lent in runs)
 
@@ -325,7 +328,9 @@ class StageHost:
                 lent.channel, lent.left_at = None, time.monotonic()
 
     def room_for_a_copy(self, pipeline: bytes) -> int:
-        """Return how much memory the copy of a slot may take for a moment: what the owner lends and nobody uses."""
+        """Return how much memory the temporary copy of a slot may use: the lent memory that is not in use, and the
+        reserves of the run.
+        """
         lent = self.get_open(pipeline)
         unused = max(0, self._lent_bytes() - self.used_bytes)
         return unused + int(lent.order.needed_bytes * (GROWTH - 1)) + PROCESS_BYTES // 2
@@ -379,7 +384,7 @@ class StageHost:
             pass  # the channel has ended
 
     def _note_lost_device(self, lent: LentRun, error: AppError, opening_family: str = "") -> None:
-        """Report a worker that failed by itself while its device computed."""
+        """Report the failure of a worker that used a graphics card, if it died by itself or hung."""
         config, failed = lent.order.config, lent.why is None or lent.why.code == "worker_hung"
         if not config.device or not failed or lent.is_noted:
             return

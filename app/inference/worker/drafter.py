@@ -1,4 +1,4 @@
-"""A draft model in a worker of its own on this machine, which writes tokens ahead of a larger model."""
+"""A draft model in a separate worker on this machine, which guesses the next tokens of a larger model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ READ_AT_ONCE = 256  # tokens of a prompt in one order, so that other answers nee
 
 
 class Drafter:
-    """A loaded draft model. It writes for one answer at a time, and remembers what it has read for each slot."""
+    """A loaded draft model. It writes for one answer at a time, and remembers which tokens it has read in each
+    slot.
+    """
 
     def __init__(self, worker: Worker, n_vocab: int, memory_bytes: int) -> None:
         self._worker, self._n_vocab, self.memory_bytes = worker, n_vocab, memory_bytes
@@ -54,11 +56,11 @@ class Drafter:
         return self._worker.died is None
 
     def n_unread(self, slot: int, tokens: Sequence[int]) -> int:
-        """Return how many of these tokens it has not read yet."""
+        """Return how many of these tokens the draft model has not read yet."""
         return len(tokens) - shared_prefix(self._read.get(slot, ()), tokens)
 
     async def write(self, slot: int, tokens: array[int], n: int) -> list[DraftToken]:
-        """Read these tokens and write up to `n` more. Raises StageLost or BadInput."""
+        """Read these tokens and guess up to `n` more. Raises StageLost or BadInput."""
         while True:
             before = self._read.get(slot, array("i"))
             keep = min(shared_prefix(before, tokens), len(tokens) - 1)

@@ -192,7 +192,8 @@ class _Few:
 
 
 def needed_bytes(shape: ModelShape, run: LayerRun, settings: BenchmarkSettings) -> int:
-    """Return the memory needed to measure a run or, if that is more, the shortest run with the output matrix.
+    """Return the memory needed for a measurement: for the run or for the shortest run with the output matrix,
+    whichever needs more.
 
     The KV cache is assumed to be as large as in most models.
     """
@@ -223,9 +224,11 @@ async def measure(
 ) -> Speed:
     """Measure, in a separate worker, the seconds that this machine needs for an average layer of a model.
 
-    folder: created for the measurement and deleted afterwards. busy: called before each step; if it returns True, Busy
-    is raised. The seconds for the head are 0 if it is not measured. Raises BadInput for an impossible shape,
-    DoesNotFit, StageLost or Busy.
+    folder: created for the measurement and deleted afterwards.
+    busy: called before each step; if it returns True, Busy is raised.
+
+    The seconds for the head are 0 if it is not measured. Raises BadInput for an impossible shape, DoesNotFit, StageLost
+    or Busy.
     """
     synthetic_stage.check(shape)
     longest_run(shape, settings)  # raises DoesNotFit before anything is started

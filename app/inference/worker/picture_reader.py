@@ -1,4 +1,6 @@
-"""Pictures decoded in a confined process, one for each picture, so that no picture can affect another."""
+"""The decoding of pictures in confined processes. Each picture gets its own process, so that it cannot affect
+others.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ MAX_SIDE, RGB_BYTES = 2_048, 3  # of what the process returns
 
 
 async def decoded_picture(data: bytes) -> Picture:
-    """Return the pixels of a picture, small enough for a model. Raises BadInput."""
+    """Return the pixels of a picture, shrunk to a size that a model accepts. Raises BadInput."""
     return await _read(data, DecodePicture(), MAX_PICTURE_BYTES)
 
 
@@ -57,7 +59,9 @@ async def _read(data: bytes, request: DecodePicture | ShrinkPicture, most_bytes:
 
 
 def _is_sound(picture: Picture, request: DecodePicture | ShrinkPicture) -> bool:
-    """Return whether a picture is what was requested. Its process has read a stranger's file and is not trusted."""
+    """Return whether a picture matches the request. The process that decoded it has read an untrusted file, so its
+    reply is not trusted.
+    """
     if not (1 <= picture.width <= MAX_SIDE and 1 <= picture.height <= MAX_SIDE):
         return False
     if isinstance(request, DecodePicture):
@@ -66,7 +70,7 @@ def _is_sound(picture: Picture, request: DecodePicture | ShrinkPicture) -> bool:
 
 
 async def _reply(data: bytes, request: DecodePicture | ShrinkPicture) -> Reply | None:
-    """Return the reply of a new process, or None if it exceeded a limit or wrote something else."""
+    """Return the reply of a new process, or None if the process exceeded a limit or its reply is invalid."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (OURS, os.environ.get("PYTHONPATH"))))}
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -38,7 +38,10 @@ class Detokenizer:
     """A converter from tokens to text. It holds back the bytes of incomplete characters."""
 
     def __init__(self, pieces: Sequence[bytes], signs: Mapping[int, bytes] | None = None) -> None:
-        """Create a converter for a vocabulary. signs: texts for control tokens, which otherwise have none."""
+        """Create a converter for a vocabulary.
+
+        signs: the texts to use for control tokens, which have no text otherwise.
+        """
         self._pieces, self._signs = pieces, signs or {}
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -209,7 +212,9 @@ class TextWorker:
         return prompt._replace(ids=ids[1:]) if twice else prompt  # many templates write the BOS token themselves
 
     async def _stretches(self, text: str, markers: Sequence[str]) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Tokenize the text between markers, each stretch by itself, as llama.cpp does around pictures."""
+        """Tokenize the text between markers. Each stretch is tokenized separately, as llama.cpp does around
+        pictures.
+        """
         pieces = re.split(f"({'|'.join(map(re.escape, markers))})", text)
         stretches, vocabulary = list[tuple[str, tuple[int, ...]]](), self.vocabulary
         for words, marker in zip(pieces[::2], [*pieces[1::2], ""], strict=True):

@@ -1,7 +1,7 @@
-"""The vision of a model on this machine: a worker with its projector (mmproj) turns pictures into rows.
+"""The vision of a model on this machine: a worker with its projector (mmproj) converts pictures to rows.
 
-Pictures are decoded in a process of their own (picture_reader.py) and never leave this machine. Other machines receive
-only the hidden states that the next layers compute from them.
+Pictures are decoded in separate processes (picture_reader.py) and never leave this machine. Other machines receive only
+the hidden states that the next layers compute from them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ NO_FAULT_OF_FILE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SeenPart:
-    """A part of what represents a picture in a prompt: the ids of tokens, or of rows with these values.
+    """A part of the representation of a picture in a prompt: token ids, or row ids and the values of these rows.
 
-    n_columns: the rows in a line of the picture if their positions have two dimensions, and 0 otherwise.
+    n_columns: the number of rows in a line of the picture if their positions have two dimensions, otherwise 0.
     """
 
     ids: tuple[int, ...]
@@ -47,7 +47,7 @@ class SeenPart:
 
 @dataclass(frozen=True, slots=True)
 class SeenPicture:
-    """The parts that represent a picture in a prompt, in order."""
+    """The representation of a picture in a prompt: its parts, in order."""
 
     parts: tuple[SeenPart, ...]
 
@@ -78,7 +78,8 @@ class VisionWorker:
     ) -> VisionWorker:
         """Load the projector of a model. Raises BadInput, DoesNotFit or StageLost.
 
-        most_rows: the limit for a picture of any size; 0 for the limit in the file. model: the name for errors.
+        most_rows: the maximum number of rows for a picture of variable size, or 0 for the maximum in the file.
+        model: the model's name for error messages.
         """
         order = worker_orders.OpenProjector(
             request=0,
@@ -92,7 +93,9 @@ class VisionWorker:
         return cls(worker, opened, order, model)
 
     async def see(self, data: bytes) -> SeenPicture:
-        """Return what represents a picture in the prompt, given its file. Raises BadInput or StageLost."""
+        """Return the representation of a picture in the prompt. `data` is the picture's file. Raises BadInput or
+        StageLost.
+        """
         key = hashlib.sha256(data).hexdigest()
         if (known := self._known(key)) is not None:  # without waiting for the pictures of others
             return known
@@ -111,7 +114,7 @@ class VisionWorker:
             return seen
 
     async def close(self) -> None:
-        """End the projector's process, even if it is being loaded again. Afterwards, no picture can be seen."""
+        """End the projector's process, even if it is being loaded again. No picture can be processed afterward."""
         self._closed = True
         if self._looking is not None:
             self._looking.cancel()
@@ -120,7 +123,7 @@ class VisionWorker:
             await self._worker.close()  # it may have been replaced just before
 
     async def _looked(self, key: str, data: bytes) -> SeenPicture | AppError:
-        """Return what represents a picture that is not known yet, or why the model cannot see it."""
+        """Return the representation of a new picture, or the error that explains why the model cannot process it."""
         try:
             picture = await decoded_picture(data)
             worker = await self._ready()
@@ -148,13 +151,13 @@ class VisionWorker:
         return self._worker
 
     def _not_seen(self, error: AppError) -> AppError:
-        """Return the error that explains why a picture was not seen although the projector could be loaded."""
+        """Return the error that explains why a picture could not be processed although the projector was loaded."""
         if error.reason.code in NO_FAULT_OF_FILE:
             return error
         return BadInput("picture_failed", model=self._model, words=error.reason)
 
     def _numbered(self, key: str, parts: Sequence[worker_orders.PictureParts]) -> tuple[SeenPart, ...]:
-        """Give each row its id. A picture that was seen before gets the same ids again."""
+        """Assign an id to each row. A picture that is known already gets the same ids again."""
         pieces = list[tuple[tuple[int, ...], list[bytes], int]]()
         for part in parts:
             if part.continues and pieces:
@@ -201,7 +204,7 @@ async def _opened(order: worker_orders.OpenProjector) -> tuple[Worker, worker_or
 
 
 def unusable(model: str, error: AppError) -> AppError:
-    """Return the error that explains why a model cannot look at pictures."""
+    """Return the error that explains why a model cannot process pictures."""
     if error.reason.code in NO_FAULT_OF_FILE:
         return error
     return BadInput("projector_unusable", model=model, words=error.reason)

@@ -74,7 +74,10 @@ class ExtendedLimits(ctypes.Structure):
 
 
 def limits(most_bytes: int = 0) -> ExtendedLimits:
-    """Return the limits for a job. most_bytes: the private memory of a process; 0 for no limit."""
+    """Return the limits for a job.
+
+    most_bytes: the maximum private memory of a process, or 0 for no limit.
+    """
     made = ExtendedLimits()
     made.basic.flags = KILL_ON_CLOSE | (PROCESS_MEMORY if most_bytes else 0)
     made.process_memory = most_bytes
@@ -378,13 +381,15 @@ class Worker(asyncio.SubprocessProtocol):
         exact: bool = False,
         code_cache: Path | None = None,
     ) -> Worker:
-        """Start a worker process. `name` identifies it in error messages. Raises StageLost if it cannot be started.
+        """Start a worker process. `name` identifies it in error messages. Raises StageLost if it cannot be
+        started.
 
         reads: the only files and folders of the user that it may read; None means all (backends/worker/confine.py).
         forms: whether to allow answers in a prescribed form, for which the worker starts a separate grammar process.
-        exact: whether to use the processor instructions that all common computers have, for equal results everywhere.
-        code_cache: the folder in which graphics drivers keep compiled code. Without one, a confined worker may not
-            use a graphics card.
+        exact: whether to use only the processor instructions that all common computers have, so that results are equal
+            everywhere.
+        code_cache: the folder for the compiled code of graphics drivers. Without it, a confined worker may not use a
+            graphics card.
         """
         worker = cls(name)
         # on Windows, keeps our Ctrl-C from reaching the worker

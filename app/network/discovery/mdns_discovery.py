@@ -114,8 +114,9 @@ class AnnouncementListener(RecordUpdateListener):
 
     @property
     def oldest_seconds(self) -> float | None:
-        """Return the time of the last announcement from the machine that has been silent longest, or None if there is
-        none."""
+        """Return when the machine that has been silent longest sent its last announcement, or None if there are no
+        machines.
+        """
         return min((sighting.seen_seconds for sighting in self._sightings.values()), default=None)
 
     def take(self) -> list[Announced | AnnouncementEnded]:
@@ -187,7 +188,7 @@ class AnnouncementListener(RecordUpdateListener):
                 self._changed.add(id16)
 
     def _hosts(self, records: Iterable[DNSAddress]) -> None:
-        """Replace the addresses of each machine in a packet, which always contains all of them."""
+        """Replace the addresses of the machines in a packet. A packet always contains all addresses of a machine."""
         hosts: dict[str, list[str]] = {}
         for record in records:
             id16 = id_of(record.key)

@@ -1,4 +1,4 @@
-"""This machine's copy of the household log, including the machine that is admitted on trial."""
+"""This machine's copy of the household log, including a machine that has been admitted on trial."""
 
 from __future__ import annotations
 

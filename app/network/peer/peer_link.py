@@ -413,7 +413,7 @@ class PeerLink:
             self.finished.set()
 
     def _end(self) -> Reason:
-        """Return the default reason for the end of a link, used if no other reason is known."""
+        """Return the reason to use for the end of a link if no other reason is known."""
         return Reason("shutting_down") if self._leaves else Reason("link_lost", {"name": self.name})
 
     async def _read(self, owner: LinkEvents) -> None:

@@ -421,8 +421,9 @@ class LinkManager:
         return link
 
     def _record_failure(self, machine: MachineId, why: Reason) -> None:
-        """Record a failed call. Only two failures in a row count as a refusal, because a machine that is shutting down
-        also hangs up."""
+        """Record a failed call. A machine that is shutting down also hangs up, so only two failures in a row count
+        as a refusal.
+        """
         before, self.failed[machine] = self.failed.get(machine), why
         if why.code in ANSWERED:
             if before is not None and before.code == why.code and self.refusals.get(machine) != why:

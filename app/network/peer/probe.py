@@ -116,7 +116,7 @@ class _Window:
         return max(MIN_CHUNK_BYTES, min(MAX_CHUNK_BYTES, chunk))
 
     def arrived(self, now: float, total: int, took_s: float) -> None:
-        """Record that `total` bytes have arrived by `now`, and that the last chunk was answered after `took_s`."""
+        """Record that `total` bytes have arrived by `now`, and that the answer to the last chunk took `took_s`."""
         self.round_trip_s = min(self.round_trip_s, took_s)
         self.recent.append((now, total))
         while now - self.recent[0][0] > RATE_SECONDS and len(self.recent) > 2:
@@ -130,6 +130,7 @@ async def send_chunks(
     channel: FrameChannel, receive: Callable[[], Awaitable[bytes]], clock: Callable[[], float] = time.monotonic
 ) -> tuple[float | None, int]:
     """Send chunks as the window allows. Return the rate at which they arrived (bytes/s) and the number of bytes sent.
+
     Raises Refused if an answer is wrong.
 
     receive: returns the next message, and raises if the probe must end.

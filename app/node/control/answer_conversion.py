@@ -65,7 +65,9 @@ def _with_pictures(message: requests.Message, pictures: Pictures) -> str:
 
 
 def _template_message(message: requests.Message, pictures: Pictures) -> dict[str, Any]:
-    """Return a message in the form that chat templates expect. Arguments that are no JSON object count as none."""
+    """Return a message in the form that chat templates expect. Tool arguments that are not a JSON object become
+    {}.
+    """
     written: dict[str, Any] = {"role": message.role, "content": _with_pictures(message, pictures)}
     if message.thought:
         written[THOUGHT] = message.thought
@@ -84,7 +86,7 @@ def _template_message(message: requests.Message, pictures: Pictures) -> dict[str
 
 
 def for_every_model(question: GenerationRequest) -> Callable[[object], Awaitable[GenerationRequest]]:
-    """Return a function that ignores the model and returns this request."""
+    """Return a function that returns this request for every model."""
 
     async def known(_: object) -> GenerationRequest:
         return question
@@ -147,7 +149,7 @@ def line_of(part: AnswerPart) -> AnswerLine:
 
 
 def part_of(line: AnswerLine) -> AnswerPart | None:
-    """Convert a line of the stream back to an answer part. Return None for other lines, such as a place in line."""
+    """Convert a line of the stream back to an answer part. Return None for other lines, such as a queue position."""
     if (delta := line.delta) is not None:
         return Delta(
             delta.text,
@@ -168,10 +170,11 @@ def describe_answer(
     *,
     too_small: bool = False,
 ) -> Answer:
-    """Return the final line of an answer: its text, its measured figures, and the forecast for the same token counts.
+    """Return the final line of an answer: its text, its measured figures, and the forecast for the same token
+    counts.
 
-    doubted: a reason for each machine that has been found to compute wrong results. too_small: whether the model is
-    too small for a forecast that could be right.
+    doubted: a reason for each machine that has been found to compute wrong results.
+    too_small: whether the model is too small for an accurate forecast.
     """
     notes, doubts = [Reason(code) for code in summary.notes], list(doubted)
     return Answer(

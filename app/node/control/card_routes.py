@@ -39,8 +39,11 @@ class CardRoutes:
         return answer(await self._cards())
 
     async def change(self, request: web.Request) -> web.Response:
-        """Change the limits at once. Layers of other machines on a card that is switched off are taken back; own models
-        stay on it until they are loaded again."""
+        """Change the limits, effective immediately.
+
+        A card that is switched off stops computing layers for other machines. This machine's own models stay on it
+        until they are loaded again.
+        """
         order = await body(request, requests.ChangeCards)
         if order.off is not msgspec.UNSET:
             known = {card.key: card.label for card in self._graphics.cards}

@@ -80,7 +80,7 @@ class EngineRoutes:
         return msgspec.structs.replace(packs, packs=list(map(self._told, packs.packs)), copy=self._copies.now)
 
     def _told(self, pack: EnginePack) -> EnginePack:
-        """Return a pack in use with the reason why it computes nothing at the moment, if it does not."""
+        """Return a pack with the reason added if no card currently computes through it, although it is in use."""
         library = self._packs.libraries.get(pack.backend)
         if not pack.current or pack.problem_facts is not None or library is None:
             return pack

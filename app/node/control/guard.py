@@ -78,8 +78,10 @@ def loopback_hosts(port: int) -> set[str]:
 
 
 def origin_problem(request: web.Request, names: Collection[str]) -> tuple[int, str] | None:
-    """Return the status and message for refusing a request that has a foreign host name or comes from a web page, or
-    None."""
+    """Return the HTTP status and message with which to refuse a request, or None if it may proceed.
+
+    A request is refused if its host name is foreign or if it comes from a web page.
+    """
     if request.host not in names:
         return 421, FOREIGN_HOST
     if "Origin" in request.headers:

@@ -83,10 +83,10 @@ async def set_roles(network: Network, machine: Machine, roles: Sequence[str]) ->
 async def remove(
     network: Network, machine: Machine, added: str | None, names: Mapping[MachineId, Machine]
 ) -> RemoveMachineResponse:
-    """Remove `machine` from the household. `added` is "keep" or "remove" and applies to the machines that it has
-    added.
+    """Remove `machine` from the household.
 
-    Raises Refused if it has added machines and `added` is None.
+    added: "keep" or "remove", for the machines that `machine` has added. Raises Refused if there are any and `added` is
+        None.
     """
     if machine.id == network.id:
         raise BadInput("remove_itself")

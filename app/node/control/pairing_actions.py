@@ -95,8 +95,8 @@ def _joined(network: Network, member: Member) -> JoinResponse:
 
 
 def _places(ref: str, near: Iterable[Announced], machines: Mapping[MachineId, Machine], me: MachineId) -> list[Address]:
-    """Return the addresses to try: the addresses of the nearby machine that `ref` names, or of the only nearby machine
-    if `ref` is empty, or else `ref` itself.
+    """Return the addresses to try. `ref` is the name of a nearby machine, an address, or "" for the only nearby
+    machine.
 
     Raises BadInput, or Refused for a machine of this household.
     """

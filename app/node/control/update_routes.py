@@ -54,7 +54,9 @@ class UpdateRoutes:
         return answer(self._updates.answer_wish())
 
     async def restart(self, _: web.Request) -> web.Response:
-        """Start the version to use from now on in place of this one. A window restarts its node itself."""
+        """Stop this node, and start the version that was chosen to run from now on. If a window started this node,
+        the window restarts it.
+        """
         self._updates.require_ready()
         restart_at_end(self._home)
         self._stop()

@@ -166,7 +166,9 @@ class DownloadLedger:
         return _described(self[download_id], self._live[download_id], place)
 
     async def move(self, download_id: str, before: str | None) -> None:
-        """Move a download in front of another, or to the end. Raises BadInput, or AppError if that cannot be saved."""
+        """Move a download in front of another, or to the end. Raises BadInput, or AppError if the new order cannot
+        be saved.
+        """
         async with self._writing:
             if before == self[download_id].id:
                 return

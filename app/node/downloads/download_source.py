@@ -222,17 +222,19 @@ class PeerCopy:
 
 
 def no_members(_: Record) -> FileClient:
-    """Raise the error for copying while this machine has no household. Default of `member`."""
+    """Raise the error for a copy that is requested while this machine has no household. This is the default of
+    `member`.
+    """
     raise Refused("copy_not_offered", name="")
 
 
 async def no_pin(repository: str, file: str) -> Pin | None:
-    """Return None. Default of `pin`."""
+    """Return None. This is the default of `pin`."""
     return None
 
 
 async def keep_no_pin(pin: Pin) -> None:
-    """Ignore the pin. Default of `keep_pin`."""
+    """Ignore the pin. This is the default of `keep_pin`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +266,7 @@ class DownloadRequest:
 
 def new_record(request: DownloadRequest, services: DownloadServices, pin: Pin | None = None) -> Record:
     """Return the record of a new download, with the size and hash from the catalog or else from the household's pin.
+
     Raises AppError."""
     known = catalog_entry(services.catalog(), request.repository, request.file, request.revision)
     of_parts = known[1].parts if known else ()

@@ -1,4 +1,4 @@
-"""The turns of downloads, which let a few run at a time in the order of their list."""
+"""Turn-taking for downloads: only a few run at a time, in the order of the download list."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 
 class DownloadTurns:
-    """Lets `at_once` downloads run. The others wait for their turn in the order that `order` returns now."""
+    """Lets at most `at_once` downloads run at a time. The others wait in the order that `order` currently returns."""
 
     def __init__(self, at_once: int, order: Callable[[], Iterable[str]]) -> None:
         self._at_once, self._order = at_once, order
@@ -32,7 +32,7 @@ class DownloadTurns:
             self._admit()
 
     def _admit(self) -> None:
-        """Give free turns to those who wait first in the list."""
+        """Give free turns to the waiting downloads that come first in the list."""
         for key in self._order():
             if len(self._running) >= self._at_once:
                 return

@@ -57,7 +57,9 @@ class Downloads:
         waits: tuple[float, ...] = WAITS,
         arrived: Callable[[int], Awaitable[None]] = without_limit,
     ) -> None:
-        """`arrived` is called with the size of each received chunk, and waits until the next chunk may be read."""
+        """Create the list of downloads. `arrived` is called with the size of each received chunk, and waits until
+        the next chunk may be read.
+        """
         self._disk, self._waits = disk or Disk(), waits
         self._ledger, self._shelf = DownloadLedger(places, self._disk), shelf
         self.book = self._ledger.book
@@ -107,6 +109,7 @@ class Downloads:
         self, repository: str, file: str, revision: str | None, name: str | None, copy: PeerCopy | None = None
     ) -> Download:
         """Start a download, or continue the existing one. A model in several files is identified by any of them.
+
         Raises AppError.
 
         copy: the machine of the household to copy from. Bytes that are already here are kept.
@@ -181,7 +184,9 @@ class Downloads:
         return self.snapshot()
 
     async def move(self, download_id: str, before: str | None) -> dict[str, Download]:
-        """Move a download in front of another, or to the end of the list. Those that run already are not stopped."""
+        """Move a download in front of another, or to the end of the list. Downloads that are already running are
+        not stopped.
+        """
         async with self._request_lock:
             await self._ledger.move(download_id, before)
         self._changed()

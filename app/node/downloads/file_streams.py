@@ -29,10 +29,10 @@ _CONTENT_RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15})")
 async def send_file(
     request: web.Request, path: Path, pace: LinkPace, is_allowed: Callable[[], bool], sent: Callable[[int], None]
 ) -> web.StreamResponse:
-    """Answer a request with a file, from the requested position on. Raises OSError if it cannot be opened.
+    """Answer a request with a file, from the requested position on. Raises OSError if the file cannot be opened.
 
-    is_allowed: returns whether the owner still permits it; if not, the connection ends.
-    sent: called with the number of bytes, first of those that the receiver already has.
+    is_allowed: returns whether the owner still permits sending; if not, the connection is closed.
+    sent: called first with the number of bytes that the receiver already has, then with the size of each chunk sent.
     """
     file = await asyncio.to_thread(path.open, "rb", 0)
     try:
@@ -81,7 +81,9 @@ async def _taken(answer: web.StreamResponse, chunk: bytes) -> None:
 
 @asynccontextmanager
 async def received_file(machine: HostClient, path: str, start: int) -> AsyncGenerator[Body, None]:
-    """Request the file at `path` of a machine from position `start` on. Raises the error that the machine reports."""
+    """Request the file at `path` on another machine, and provide its content from position `start` on. Raises the
+    error that the machine reports.
+    """
     headers = {"Range": f"bytes={start}-"} if start else {}
     async with machine.request("GET", path, headers=headers) as answer:
         if answer.status not in (200, 206):
@@ -118,7 +120,9 @@ def _stands(answer: aiohttp.ClientResponse, start: int) -> tuple[FileFacts, int]
 
 
 async def short_body(answer: aiohttp.ClientResponse, most_bytes: int = MOST_BYTES) -> bytes:
-    """Return the body of a response that is not a file. Raises Refused if it is longer, and TimeoutError."""
+    """Return the body of a response that is not a file. Raises Refused if the body is longer than `most_bytes`,
+    and TimeoutError if it arrives too slowly.
+    """
     try:
         return await whole_body(answer.content, answer.content_length, most_bytes)
     except TooLong:

@@ -68,7 +68,7 @@ class OutgoingModel:
 class ModelServer:
     """The routes that send models. The listener has already checked that the requester is a member and a host.
 
-    name_of: returns the name of the model that starts with this file.
+    name_of: returns the name of the model whose first file has this path.
     changed: called when the progress changes.
     """
 

@@ -391,6 +391,6 @@ def _found_file(other: ForeignModel, on_shelf: str | None) -> FoundFile:
 
 
 def _paths(entry: Entry) -> tuple[str, ...]:
-    """Return the files of a model: its own first one, and its projector's."""
+    """Return the paths of a model: its own first file, and its projector's file."""
     projector = entry.model.projector
     return (entry.path, projector.path) if projector is not None else (entry.path,)

@@ -182,7 +182,7 @@ class Move:
 
 
 def check_room(folder: Path, n_bytes: int, disk: Disk) -> None:
-    """Raise DoesNotFit if less than 5 GiB would remain free."""
+    """Raise DoesNotFit if less than 5 GiB would remain free in the folder after `n_bytes` are added."""
     free = disk.free_bytes(nearest_existing(folder))
     if n_bytes + LEFT_FREE_BYTES > free:
         raise DoesNotFit(
@@ -191,7 +191,7 @@ def check_room(folder: Path, n_bytes: int, disk: Disk) -> None:
 
 
 def same_disk(first: Path, other: Path) -> bool:
-    """Return whether files can be moved between these folders by renaming, according to the operating system."""
+    """Return whether both folders are on the same disk, so that files can be moved between them by renaming."""
     try:
         return first.stat().st_dev == nearest_existing(other).stat().st_dev
     except OSError:
@@ -482,7 +482,7 @@ def room_bytes(free: int | None) -> int | None:
 
 
 def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], result: object) -> None:
-    """Set the result unless nothing is waiting for it anymore. Called from a thread."""
+    """Set the result unless the wait for it has already ended. Called from a thread."""
 
     def told() -> None:
         if not done.done():

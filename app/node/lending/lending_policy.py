@@ -91,9 +91,9 @@ class MemoryRules:
         self.chosen_bytes, self.limit_bytes = chosen_bytes, limit_bytes
 
     def set_default(self, taken_bytes: int = 0) -> None:
-        """Lend half of the memory that would be free without models, unless the owner has chosen an amount.
+        """Update the default amount to lend: half of the memory that would be free without models.
 
-        taken_bytes: what models occupy now.
+        The default applies only if the owner has not chosen an amount. taken_bytes: the memory that models use now.
         """
         self._default_bytes = int((self._memory().free_bytes + taken_bytes) * OWNERS_SHARE)
 
@@ -133,15 +133,17 @@ class MemoryRules:
         return max(0, min(self._without_limit(unloaded_bytes, own_bytes), most - used_bytes))
 
     def _limit_here(self) -> int:
-        """Return how many of these bytes remain under the owner's limit, or 0 if there is no limit."""
+        """Return how much of the owner's limit is left for this kind of memory, or 0 if there is no limit.
+
+        The memory that models use elsewhere in this machine is subtracted.
+        """
         _, every_bytes = self.elsewhere()
         return max(1, self.limit_bytes - every_bytes) if self.limit_bytes else 0
 
     def past_limit_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int | None:
-        """Return by how much `own_bytes` would grow without the limit, or None if no limit below this machine's total
-        memory is set.
+        """Return how many more bytes this machine's own models could use without the owner's limit.
 
-        The arguments are those of `room`.
+        The arguments are those of `room`. Return None if there is no limit, or if it is not below the total memory.
         """
         if not 0 < self.limit_bytes < self._memory().total_bytes:
             return None
@@ -149,7 +151,7 @@ class MemoryRules:
         return max(0, self._without_limit(unloaded_bytes, own_bytes) - limited)
 
     def spare_bytes(self, used_bytes: int, unloaded_bytes: int, own_bytes: int) -> int:
-        """Return how many more bytes could be loaded for this machine's own user. The arguments are those of `room`."""
+        """Return how many more bytes this machine's own models could load now. The arguments are those of `room`."""
         most = self.own_bytes(used_bytes, unloaded_bytes, own_bytes)
         return max(0, min(most - own_bytes, self._now().free_bytes - unloaded_bytes))
 
@@ -212,7 +214,9 @@ class LendingPolicy:
         self._leaves: Reason | None = None  # why this computer or node is about to sleep or stop
 
     def _spare_bytes(self) -> int:
-        """Return how many bytes may be loaded speculatively: in main memory, whatever computes the models."""
+        """Return how many bytes may be loaded speculatively. They must fit in main memory, even if a card computes
+        the models.
+        """
         return min(self.memory.spare_bytes(*self._uses()), devices.memory().free_bytes)
 
     @property
@@ -338,11 +342,11 @@ class LendingPolicy:
         return self.full_state()
 
     async def leave(self, why: Reason = QUIT) -> None:
-        """Tell the hosts with layers here that this computer is about to sleep or stop, or that the node is about to
-        stop. Return when no answer needs the layers anymore, or after a few seconds.
+        """Announce to the hosts with layers here that this computer or node is about to sleep or stop. Return when
+        no answer needs the layers anymore, or after a few seconds.
 
-        Hosts that still need their layers are then told that their runs have ended. A host that merely lost the
-        link would wait for this machine to return.
+        Hosts that still need their layers then learn that their runs have ended. If they merely lost the link, they
+        would wait for this machine to return.
         """
         self._leaves = why
         self._judge()
@@ -462,7 +466,7 @@ class LendingPolicy:
                 self._changed()
 
     async def judge_afresh(self) -> None:
-        """Apply the rules without regard to the last verdict. Call this when the owner has changed something."""
+        """Apply the rules as if there were no previous verdict. Call this when the owner has changed something."""
         self._verdict = None
         await self._sense()
         self._news.set()

@@ -1,4 +1,4 @@
-"""The service that lends this machine: accepts layers from hosts and runs them within the owner's rules."""
+"""The service that lends this machine: accepts layers from hosts and runs them according to the owner's rules."""
 
 from __future__ import annotations
 
@@ -84,11 +84,13 @@ def stage_request(
     graphics: ComputingCard = PROCESSOR_ONLY,
     member: str = "",
 ) -> RunOrder:
-    """Return the request that opens an offered stage on the stage host. Reads the stage file. Raises BadInput if the
-    host's message does not match its offer.
+    """Return the order with which the stage host opens an offered stage. Reads the stage file. Raises BadInput if
+    the host's message does not match its offer.
 
-    graphics: the card that computes the stage, if it computes its family. member: whose request it is. What is measured
-    counts only for the same member, who could call any layers by the name of a well-known model."""
+    graphics: the cards, one of which computes the stage if it can compute the model's family.
+    member: the member that requested the stage. Measurements count only for this member, because it could pass off any
+        layers as those of a well-known model.
+    """
     header = read_header(path)
     model = model_of(header, order.model, manifest.model_id)
     if (why := unproved_stage(model.architecture)) is not None:
@@ -280,7 +282,7 @@ class LendingService:
 
     @property
     def machine(self) -> str:
-        """The name of this machine in messages that users of the hosts read."""
+        """The name of this machine in messages that are shown to users of the hosts."""
         return self.stage_host.machine
 
     @machine.setter
@@ -293,8 +295,9 @@ class LendingService:
         return self.stage_host.unloaded_bytes
 
     def work(self) -> tuple[int, float]:
-        """Return the number of steps answered since the start, and for how many seconds the current step has been
-        computing."""
+        """Return how many steps were answered since the start, and for how many seconds the current step has been
+        running.
+        """
         return self.stage_host.progress()
 
     def busy(self) -> bool:
@@ -356,7 +359,7 @@ class LendingService:
         await self.stage_host.serve(pipeline, channel)
 
     def keep_slot(self, member: Member, order: messages.KeepSlot | messages.RestoreSlot, send: Send) -> None:
-        """Start keeping a slot of a host's layers on disk, or restoring one. The reply is SlotDone."""
+        """Start saving a slot of a host's layers to disk, or restoring one. The reply is SlotDone."""
         self._group.create_task(self._keep_slot(member, order, send), name=f"keep a prompt for {member.name}")
 
     async def _keep_slot(self, member: Member, order: messages.KeepSlot | messages.RestoreSlot, send: Send) -> None:
@@ -375,7 +378,7 @@ class LendingService:
         await _answer(send, messages.SlotDone(request=order.request, pipeline=order.pipeline, positions=positions))
 
     async def _kept_positions(self, run: _Run, order: messages.KeepSlot | messages.RestoreSlot) -> int:
-        """Return how many positions were copied or restored."""
+        """Save or restore a slot, as the order requests. Return how many positions were saved or restored."""
         keeper, key = self._keeper(run, pipeline_id(order.pipeline)), bytes.fromhex(order.key)
         if keeper is None:
             return 0
@@ -574,9 +577,10 @@ class LendingService:
         )
 
     async def _open_divided(self, request: RunOrder, threads: Threads) -> tuple[RunOrder, StageOpened, bool]:
-        """Open a run, divided among the graphics cards. Return how it was divided, and whether the cards had less
-        memory than expected. In that case, the run is opened again with less of it and, if that fails too, without the
-        cards.
+        """Open a run, divided among the graphics cards.
+
+        If the cards have less memory than expected, claim less of it and try again, at last without the cards. Return
+        the run as it was opened, the opened stage, and whether the cards had less memory than expected.
         """
         was_short = False
         while True:
@@ -608,8 +612,8 @@ class LendingService:
         return messages.StageFailed(pipeline=order.pipeline, code=error.reason.code, facts=facts)
 
     def _require(self) -> None:
-        """Raise Refused unless lending is allowed. The error contains the name of this machine, which the reply
-        otherwise lacks.
+        """Raise Refused unless lending is allowed. The name of this machine is added to the error, because it
+        would otherwise be missing from the reply.
         """
         try:
             self._terms.require()

@@ -1,4 +1,6 @@
-"""The main memory beside a graphics card, in which the processor computes the families that the card does not."""
+"""The main memory next to a graphics card. The processor uses it for the model families that the card does not
+compute.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ Uses = tuple[int, int, int]  # the arguments of MemoryRules.room
 class MainMemory:
     """The uses of this machine's memory, divided between its graphics card and its main memory.
 
-    Without a card that computes, there is only main memory, and nothing is beside a card.
+    "Beside" means main memory next to a card. Without a card that computes, there is only one memory and nothing beside
+    it.
     """
 
     me: MachineId
@@ -32,14 +35,18 @@ class MainMemory:
         return self._uses(beside=False)
 
     def own_bytes(self, released: Mapping[MachineId, int]) -> int:
-        """Return how much of the card's memory (without a card, of main memory) another model of this machine may use.
-        released: what will have been freed by then.
+        """Return how many bytes of the card's memory another model of this machine may use after `released` is
+        freed.
+
+        Without a card that computes, this is about main memory.
         """
         kept_bytes = self._kept_bytes(released, beside=False)
         return max(0, self.policy.memory.own_bytes(*self.uses()) - kept_bytes)
 
     def own_bytes_beside(self, released: Mapping[MachineId, int]) -> int:
-        """Return how much main memory another model of this machine may use after `released` is freed."""
+        """Return how many bytes of main memory beside the card another model of this machine may use after
+        `released` is freed.
+        """
         if self.graphics.card is None:
             return 0
         kept_bytes = self._kept_bytes(released, beside=True)
@@ -58,9 +65,9 @@ class MainMemory:
         return max(0, (self.lent_bytes_beside() or 0) - self.service.stage_host.reserved(on_device=False)[0])
 
     def elsewhere(self, *, beside: bool) -> tuple[int, int]:
-        """Return how many bytes of the other memory other hosts use, and how many all models use.
+        """Return how many bytes of one kind of memory other hosts use, and how many all models use.
 
-        beside: whether the other memory is that of the card, and not main memory.
+        beside: whether to count the card's memory. Otherwise, main memory beside the card is counted.
         """
         if self.graphics.card is None:
             return 0, 0
@@ -68,9 +75,11 @@ class MainMemory:
         return used, used + own
 
     def _kept_bytes(self, released: Mapping[MachineId, int], *, beside: bool) -> int:
-        """Return how much of one kind of memory this machine's own models still use after `released` is freed.
+        """Return how many bytes of one kind of memory this machine's own models still use after `released` is
+        freed.
 
-        It is not known in which memory the released bytes are. Bytes that may be in the other one are not subtracted.
+        beside: whether this is main memory beside the card, not the card's memory. Released bytes are first attributed
+            to the other kind, because it is unknown which kind they are in.
         """
         loaded = self.models.loaded
         if self.graphics.card is None:

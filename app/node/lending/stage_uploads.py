@@ -31,6 +31,7 @@ _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][^\\/\s'\":]+){2,}")
 
 class BoundedExecutor:
     """A thread pool for requests of other machines, which keeps them from blocking the threads that this node needs.
+
     At most `n_threads` calls run at the same time; further calls wait."""
 
     def __init__(self, n_threads: int, name: str) -> None:
@@ -167,7 +168,9 @@ class StageOffers:
         return offer
 
     def _make_way(self, member: MachineId, pipeline: PipelineId) -> None:
-        """Drop old offers of a member that has too many. It may never upload or open them."""
+        """Drop the oldest offers of a member that has too many, because it may never upload or open them. Raises
+        Refused if `pipeline` is another member's.
+        """
         there = self._offers.get(pipeline)
         if there is not None and there.member != member:
             raise Refused("lend_twice")

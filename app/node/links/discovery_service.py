@@ -229,8 +229,10 @@ def describe_stranger(seen: Announced) -> Stranger:
 
 
 def _hosts(seen: Glance) -> frozenset[str]:
-    """Return all addresses of interfaces that are up. On Linux, a secondary address of eth0 belongs to a label such as
-    eth0:1, but only eth0 itself is reported as up."""
+    """Return all addresses of interfaces that are up.
+
+    On Linux, a secondary address of eth0 has its own label such as eth0:1, but only eth0 itself is reported as up.
+    """
     addresses, up = seen
     return frozenset(
         address.partition("%")[0] for name, address in addresses if name in up or name.partition(":")[0] in up

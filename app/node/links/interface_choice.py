@@ -99,8 +99,9 @@ class BetterInterfaces:
 
 
 def with_choice(described: C, machine: MachineId, preferred: InterfaceChoice, better: BetterInterfaces) -> C:
-    """Add to a description of a link the chosen interface, the reason if it is not in use, and a better interface if
-    there is one."""
+    """Add to the description of a link: the chosen interface, the reason if it is not in use, and a better
+    interface if there is one.
+    """
     why, instead = preferred.unused_reasons.get(machine), better.found.get(machine)
     better_reason = instead[1] if instead else None
     return msgspec.structs.replace(
@@ -160,8 +161,9 @@ class InterfaceChoice:
                 log.warning("the interface chosen for a former member could not be deleted: %s", error.reason)
 
     def apply(self, by: By, interfaces: Iterable[Interface], members: Mapping[MachineId, Member]) -> None:
-        """Update `by`, which maps each machine to the interface for dialing it, from the choices and the current
-        interfaces."""
+        """Update `by`, which maps each machine to the interface used to connect to it, from the owner's choices
+        and the current interfaces.
+        """
         every = tuple(interfaces)
         self.unused_reasons.clear()
         for machine in by.keys() - self._chosen.keys():
@@ -188,7 +190,7 @@ def require_usable(interfaces: Iterable[Interface], name: str) -> None:
 
 
 def through_of(interfaces: Iterable[Interface], name: str) -> LocalInterface | None:
-    """Return the interface if it can be used for connections now, or None."""
+    """Return the interface with this name if it can be used for connections now, otherwise None."""
     match = next((interface for interface in interfaces if interface.name == name), None)
     if match is None or not match.is_up or not match.addresses:
         return None

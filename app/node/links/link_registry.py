@@ -62,7 +62,7 @@ class LinkLimits:
 
 
 class LinkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A measured link, the address that it uses, and the Unix time of the measurement."""
+    """A measured link, the address over which it was measured, and the Unix time of the measurement."""
 
     link: Link
     address: str
@@ -163,7 +163,9 @@ class LinkRegistry:
         self._news = asyncio.Event()
 
     def link(self, machine: MachineId) -> Link | None:
-        """Return the measured link to `machine`, lowered to the speed limit, or None if it was never measured."""
+        """Return the measured link to `machine`, with its speed reduced to the limit, or None if it was never
+        measured.
+        """
         known = self._known.get(machine)
         return known.link.limited_to(self._limit(machine)) if known else None
 
@@ -200,11 +202,11 @@ class LinkRegistry:
     # events
 
     def connected(self, machine: MachineId) -> None:
-        """Schedule the measurement of a new link. If its address was measured before, measure only the round-trip time
-        at first.
+        """Schedule the measurement of a new link. If its address was measured before, measure only the round-trip
+        time at first.
 
-        Otherwise, if many links broke at a busy moment, all machines would measure at the same time and break more
-        links.
+        If every link were measured in full, many links that break at a busy moment would be measured at the same time
+        afterward, and more of them would break.
         """
         self._preferred.try_again(machine)
         known, link = self._known.get(machine), self._network.links.get(machine)
@@ -214,7 +216,9 @@ class LinkRegistry:
             self._measure_soon(machine)
 
     def doubt(self, machine: MachineId) -> None:
-        """Schedule a new measurement of this link after a forecast based on it was wrong."""
+        """Schedule a new measurement of the link to this machine, because a forecast based on the last one was
+        wrong.
+        """
         now = time.monotonic()
         if now - self._doubted_at.get(machine, -math.inf) >= DOUBT_SECONDS:
             self._doubted_at[machine] = now
@@ -279,10 +283,10 @@ class LinkRegistry:
         return self._described(machine, report)
 
     async def prefer(self, machine: MachineId, interface: str | None) -> LinkReport:
-        """Dial the machine through this interface from now on, or through the best one if None.
+        """Connect to the machine through this interface from now on, or through the best one if None. Return the
+        new measurement or the reason why there is none.
 
-        Returns the new measurement or the reason why there is none. Raises BadInput if the interface does not
-        exist, and DoesNotFit if the choice cannot be saved.
+        Raises BadInput if the interface does not exist, and DoesNotFit if the choice cannot be saved.
         """
         await self._check_interfaces()
         if interface is not None:
@@ -393,7 +397,9 @@ class LinkRegistry:
         self._note(machine, best)
 
     def _may_use(self, machine: MachineId, way: Address) -> bool:
-        """Return whether to try an address. Addresses behind an interface that is used only if chosen are not tried."""
+        """Return whether to try an address. An address is skipped if the interface that leads to it may be used
+        only when chosen.
+        """
         if not self._ways.get((machine, way), True):
             return False
         if through := self._network.link_manager.chosen_interfaces.get(machine):
@@ -414,11 +420,11 @@ class LinkRegistry:
         self._changed()
 
     async def _check_interfaces(self) -> None:
-        """Read the interfaces, and forget closed links. If interfaces appeared or disappeared, schedule measurements
-        of all links.
+        """Read the interfaces, and forget closed links. If interfaces appeared or disappeared, schedule
+        measurements of all links.
 
-        Frequent changes are ignored, such as the rate of a Wi-Fi interface or the virtual cables of a virtual
-        machine.
+        Changes that occur often are ignored, such as a new rate of a Wi-Fi interface or a virtual machine's virtual
+        cables.
         """
         before, self._interfaces = self._interfaces, await asyncio.to_thread(interfaces)
         if self._serving(before) != self._serving(self._interfaces):
@@ -491,8 +497,9 @@ class LinkRegistry:
         self._plan(machine, waits)
 
     def _plan(self, machine: MachineId, seconds: float) -> None:
-        """Schedule a measurement after `seconds` plus a random delay, which may double a short wait and extends a long
-        one by at most about a tenth."""
+        """Schedule a measurement after `seconds` plus a random delay. The delay may double a short wait, but
+        extends a long one by only about a tenth.
+        """
         spread = min(seconds, 0.1 * seconds + 1.0) * self._chance.random()
         self._due[machine] = time.monotonic() + seconds + spread
         self._news.set()

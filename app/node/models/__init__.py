@@ -1,1 +1,3 @@
-"""Loads and unloads the models of this host, generates answers, and forwards requests to hosts that have others."""
+"""Loads and unloads the models of this host, generates answers, and forwards requests for other models to their
+hosts.
+"""

@@ -252,8 +252,9 @@ class Embeddings:
         self._end()
 
     async def make_room(self, own_bytes: int) -> None:
-        """Unload the model if it does not fit next to a chat model of this size. This stops a load or the check of a
-        sample, but lets the text in progress finish."""
+        """Unload the embedding model if it does not fit next to a chat model of this size. A load or sample check
+        is stopped, but the text in progress is finished.
+        """
         async with self._spare_memory.reserve():
             await self._make_room(own_bytes)
 

@@ -24,8 +24,9 @@ class HostMemory:
         self.choosing, self._idle = asyncio.Lock(), idle
 
     def reservation_for(self, running: Placement, shrink_embeddings: Callable[[int], Awaitable[None]]) -> Reservation:
-        """Return the reservation for one placement. `shrink_embeddings` unloads the embedding model if that many bytes
-        do not fit next to it."""
+        """Return the reservation for one placement. `shrink_embeddings` receives the size of the placement on this
+        host, and unloads the embedding model if both do not fit.
+        """
         return Reservation(partial(self._make, running, shrink_embeddings), self.choosing, self._idle.transfer)
 
     async def _make(self, running: Placement, shrink_embeddings: Callable[[int], Awaitable[None]], plan: Plan) -> None:
@@ -41,8 +42,9 @@ class HostMemory:
                 raise DoesNotFit("beside_no_room", model=running.entry.name)
 
     def _of_family(self, family: str) -> tuple[Candidate, int]:
-        """Return the results of `here` for a family. They count only the models whose layers are in the same memory as
-        the family's: on the graphics card or in main memory.
+        """Return this machine and the memory of the chat models, as `here` does, but for a model of this family.
+
+        Only models in the same kind of memory count: the graphics card's or main memory, depending on the family.
         """
         host, _ = self._planner_inputs.machines(released_bytes(self._loaded), {}, family)
         refused, beside = host.refused_families, bool(host.processor_family)
@@ -67,8 +69,10 @@ def _of_spares(plan: Plan, there: Mapping[MachineId, int]) -> frozenset[MachineI
 
 
 def released_bytes(goes: Iterable[Placement], stays: Iterable[Placement] = ()) -> dict[MachineId, int]:
-    """Return how many bytes each machine frees if these placements end, not counting bytes that it already reports as
-    free. Ended placements free nothing on the host itself, because its own figures are always current.
+    """Return how many bytes each machine would free if these placements ended.
+
+    Bytes that the machine already reports as free are not counted. Ended placements free nothing on the host itself,
+    because its own figures are always current.
 
     stays: placements that free only their standby layers.
     """

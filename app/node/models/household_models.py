@@ -64,7 +64,7 @@ class OfferedModel(msgspec.Struct, frozen=True):
 
 
 class HostOffers(msgspec.Struct, frozen=True):
-    """The models that a host offers to its guests. `loaded` and `beside` name the loaded ones."""
+    """The models that a host offers to its guests. `loaded` and `beside` are the names of those that are loaded."""
 
     models: Annotated[list[OfferedModel], Meta(max_length=4096)]
     loaded: Text | None = None
@@ -73,9 +73,10 @@ class HostOffers(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The machine that answers a request, and the name by which it knows the model, or "" for any.
+    """The machine that answers a request, and its name for the model, or "" for any model.
 
-    host: None for this machine. instead_of: the name of the host that the request named, if that is gone.
+    host: None for this machine.
+    instead_of: the name of the host that was requested but is no longer available, or "".
     """
 
     host: HostClient | None
@@ -84,7 +85,7 @@ class Destination:
 
 
 class HostNotice:
-    """The notice that questions to another machine's model leave this computer. The user reads it once."""
+    """The notice that questions for a model on another machine leave this computer. The user sees it only once."""
 
     def __init__(self, choices: SettingsStore) -> None:
         self._choices = choices
@@ -109,11 +110,12 @@ def reference(machine: Machine, model: HostedModel) -> str:
 class HouseholdModels:
     """Forwards requests to the hosts of the household.
 
-    A guest forwards every request for a model that it has not loaded itself. Other members forward requests that name
-    the machine, and those for a model that another host has loaded and of which they have no file.
+    A guest forwards every request for a model that it has not loaded itself. Other members forward a request if it
+    names another machine, or if another host has loaded the model and this machine does not have its file.
 
-    has_file: returns whether this machine has the file of a model. group: runs loads that continue after a host was
-    lost. changed: called when a chat's place in the line of a host changes.
+    has_file: returns whether this machine has the file of a model.
+    group: runs loads that continue after a host was lost.
+    changed: called when a chat's position in the queue of a host changes.
     """
 
     def __init__(
@@ -132,13 +134,16 @@ class HouseholdModels:
         self._waiting: dict[object, WaitingChat] = {}  # requests of this machine that wait at a host
 
     def answering_hosts(self) -> list[str] | None:
-        """Return the names of the hosts that answer for this machine, or None if it answers its own requests or is not
-        a guest."""
+        """Return the names of the hosts that answer all requests of this guest. Return None if it is not a guest,
+        or has a model of its own.
+        """
         return [client.host.name for client in self.hosts()] if self.answers_all else None
 
     @property
     def answers_all(self) -> bool:
-        """True if hosts answer every request of this machine, which is a guest without a model of its own."""
+        """Return whether hosts answer every request of this machine, because it is a guest without a model of its
+        own.
+        """
         return self._rights.is_guest() and not self._own()
 
     def shared(self) -> list[SharedModel]:
@@ -166,11 +171,13 @@ class HouseholdModels:
         return list(self._waiting.values())
 
     async def destination(self, model: str, *, by_program: bool = False) -> Destination:
-        """Return who answers requests for a model: a host, or this machine.
+        """Return the machine that answers requests for a model: a host, or this machine. Raises BadInput,
+        Unreachable or Refused.
 
-        model: a name, a reference, or "" for any model. by_program: whether a program asks, which cannot show the
-        notice: its request is forwarded without naming a model only after the user has read it. Its model may also be
-        that of another server, whose name looks like a reference. Raises BadInput, Unreachable or Refused.
+        model: a name, a reference, or "" for any model.
+        by_program: whether the request comes from a program. Programs cannot show the notice, so a request that names
+            no model is forwarded only after the user has seen it. A name that looks like a reference may also belong to
+            a model on another server.
         """
         name, machine = self._parts(model, may_be_server=by_program)
         if self._rights.is_guest():
@@ -192,10 +199,12 @@ class HouseholdModels:
         return self._destination(*pair)
 
     def listed_by_reference(self, *, has_guide: bool = True) -> list[api.OfferedModel]:
-        """Return the shared models under their references, for the lists that programs read. Empty for a guest, whose
-        programs see all models of its hosts under their names.
+        """Return the shared models under their references, for the lists that programs read.
 
-        has_guide: whether the list has this machine's own Guide, so that the same model of others would be a duplicate.
+        The result is empty for a guest, because its programs see all models of its hosts under their names.
+
+        has_guide: whether the list already contains this machine's own Guide. If so, the Guides of other machines are
+            left out.
         """
         pairs = [] if self._rights.is_guest() else self._shared()
         return [
@@ -234,7 +243,7 @@ class HouseholdModels:
         ]
 
     async def listed(self) -> list[api.OfferedModel]:
-        """Return the models of all hosts that reply, each with the host that would answer."""
+        """Return the models of all hosts that reply. Each entry names the host that would answer."""
         models: dict[str, api.OfferedModel] = {}
         offers_by_host = await _all_offers(self.hosts())
         for host, offers in offers_by_host:
@@ -280,17 +289,20 @@ class HouseholdModels:
             self._note_place(request, "", None)
 
     def replacement_notice(self, there: Destination) -> Reason | None:
-        """Return a notice that names who answers instead of the host that the request named, or None."""
+        """Return a notice that names the machine that answers in place of the requested host, or None if that host
+        answers.
+        """
         if not there.instead_of:
             return None
         machine = self._rights.name() if there.host is None else there.host.host.name
         return Reason("host_replaced", {"host": there.instead_of, "machine": machine})
 
     async def _host_lost(self, host: HostClient, model: str) -> AppError | None:
-        """Let another machine load the model of a host that was lost during an answer, so that the answer can continue.
+        """Let another machine load the model of a host that was lost during an answer. Return the error to report,
+        which names this machine.
 
-        Return the error that names it, or None for a guest, whose next question goes to any host. If the host is still
-        connected, it ended the answer itself.
+        Return None for a guest, whose next question goes to any host. If the host is still connected, it ended the
+        answer itself, and nothing is loaded.
         """
         gone = host.host
         if self._rights.is_guest() or not model:
@@ -314,7 +326,7 @@ class HouseholdModels:
                 log.warning("%s could not be loaded after its host was lost: %s", model, error.reason)
 
     def _note_place(self, request: object, conversation: str, place: WaitingPlace | None) -> None:
-        """Show a request's place in the line of its host, or remove it."""
+        """Show a request's position in the queue of its host, or remove it if None."""
         if place is not None:
             self._waiting[request] = WaitingChat(conversation, place.place, place.seconds)
         elif self._waiting.pop(request, None) is None:
@@ -325,7 +337,7 @@ class HouseholdModels:
         return self._model_manager.loaded.names
 
     def _shared(self) -> list[tuple[Machine, HostedModel]]:
-        """Return the models that other connected hosts share, those that can answer first."""
+        """Return the models that other connected hosts share. Models that are ready come first."""
         if not self._rights.may_ask():
             return []
         shared = [
@@ -337,18 +349,21 @@ class HouseholdModels:
         return sorted(shared, key=lambda pair: (not pair[1].is_ready, pair[0].name.casefold(), pair[0].id))
 
     def _default(self) -> tuple[Machine, HostedModel] | None:
-        """Return the shared model that answers requests without a name: the first that can answer, if no model is
-        loaded here and none failed to load."""
+        """Return the shared model for requests that name none: the first that is ready.
+
+        Return None if a model is loaded or loading here, or if a load failed here.
+        """
         manager = self._model_manager
         if self._own() or manager.loading or manager.failed_load() is not None:
             return None
         return next((pair for pair in self._shared() if pair[1].is_ready and pair[1].name != GUIDE), None)
 
     def _parts(self, model: str, *, may_be_server: bool) -> tuple[str, Machine | None]:
-        """Split a reference into the name of its model and its host. For a name, the second part is None.
+        """Split a reference into a model name and a machine. For a name without a machine, the second part is
+        None.
 
-        may_be_server: whether a reference to an unknown machine may be the name of another server's model. Otherwise
-        raises BadInput.
+        may_be_server: whether a reference to an unknown machine is treated as the name of another server's model.
+            Otherwise, it raises BadInput.
         """
         model = model.removesuffix(":latest")
         name, separator, ref = model.partition("@")  # names of machines may contain "@", those of models may not
@@ -362,14 +377,18 @@ class HouseholdModels:
             raise
 
     def _destination(self, machine: Machine, model: HostedModel) -> Destination:
-        """Return where a shared model is asked. Raises Unreachable if the link has just ended."""
+        """Return the destination for a shared model. Raises Unreachable if the link to its machine has just
+        closed.
+        """
         client = next((client for client in self.hosts() if client.host.id == machine.id), None)
         if client is None:
             raise Unreachable("peer_offline", name=machine.name)
         return Destination(client, model.name)
 
     async def _host_of(self, machine: Machine, name: str) -> Destination:
-        """Return the host of a reference, or its replacement if it is gone. Raises Unreachable or Refused."""
+        """Return the host that a reference names, or its replacement if it is no longer connected. Raises
+        Unreachable or Refused.
+        """
         if not self._rights.may_ask():
             raise Refused("household_asks_not")
         if (client := next((client for client in self.hosts() if client.host.id == machine.id), None)) is not None:
@@ -377,8 +396,11 @@ class HouseholdModels:
         return await self._replacement(machine.id, machine.name, name)
 
     async def _replacement(self, gone: MachineId, host: str, model: str) -> Destination:
-        """Return who answers instead of a host that is gone: this machine or another that has the model loaded, this
-        machine if it has the file and has loaded nothing else, or another that has the file. Raises Unreachable."""
+        """Return the machine that answers in place of a host that is gone. Raises Unreachable if there is none.
+
+        The candidates, in order: this machine or another that has the model loaded; this machine if it has the file and
+        no other model loaded; another machine that has the file.
+        """
         own = self._own()
         if model in own:
             return Destination(None, model, host)
@@ -393,8 +415,11 @@ class HouseholdModels:
         raise Unreachable("host_gone", host=host, model=model)
 
     async def _host_for_guest(self, name: str, machine: Machine | None) -> Destination:
-        """Return the host of a reference, or one that has the model loaded, or one that has it on disk, or the first.
-        Raises Unreachable."""
+        """Return the host that answers a guest. Raises Unreachable if no host is connected.
+
+        The candidates, in order: the host that the reference names, one that has the model loaded, one that has it on
+        disk, and the first host.
+        """
         hosts = self.hosts()
         if not hosts:
             raise Unreachable("guest_no_host")
@@ -410,7 +435,7 @@ class HouseholdModels:
 
 
 async def _load_there(host: HostClient, model: str) -> None:
-    """Let a host load a model, as far as it permits that."""
+    """Ask a host to load a model. If the host refuses or fails, this is only logged."""
     body = msgspec.json.encode({"model": model})  # Ollama's request to load a model: no prompt
     try:
         async with host.request("POST", "/api/generate", body, HEADERS) as answer:

@@ -50,7 +50,10 @@ class LoadLock(asyncio.Lock):
             self.spared, self._first_goes = before
 
     def may_replace(self, running: Placement, *, by_name: bool) -> bool:
-        """Return whether the load in progress may replace the placement that a request wants to use."""
+        """Return whether the load in progress may replace the placement that a request is about to use.
+
+        by_name: whether the request names the model.
+        """
         stays = running in self.spared and (by_name or not self._first_goes)
         return self.locked() and not stays
 
@@ -187,7 +190,7 @@ class LoadRetries:
         return lost if lost is not None and lost.machine and lost.why == error.reason else None
 
     def _goes_elsewhere(self, error: AppError) -> bool:
-        """Exclude the other machine that caused the error, if this might help. Return whether it was excluded."""
+        """Exclude the other machine that caused the error if this might help, and return whether it was excluded."""
         if (other := self._other(error)) is None:
             return False
         is_by_model = may_be_fault_of_model(error)
@@ -204,8 +207,8 @@ class LoadRetries:
         return False
 
     def _may_fit(self, error: DoesNotFit) -> bool:
-        """Return whether the next plan might fit. It uses more recent figures for the free memory of this host or of a
-        lender.
+        """Return whether the next plan might fit, because it will use more recent figures for the free memory of
+        this host or of a lender.
         """
         if error.reason.code in ("beside_no_room", "card_family_no_room", "card_short_no_room"):
             return True
@@ -225,7 +228,9 @@ def blame_model(error: AppError, model: str) -> AppError:
 
 
 def may_be_fault_of_model(error: AppError) -> bool:
-    """Return whether the model may have caused this error, which occurred before its first request."""
+    """Return whether the model may have caused this error. The error must have occurred before the model's first
+    request.
+    """
     return fault_table.classify(Reason(fault_table.cause_code(error.reason))).fault in (Fault.MODEL, Fault.ENGINE)
 
 
@@ -238,8 +243,10 @@ def is_worth_retrying(error: AppError, before: AppError | None = None) -> bool:
 
 
 def _may_be_chance(error: AppError) -> bool:
-    """Return whether the error may be transient. The caller assumes this only once, because detecting a hang takes
-    minutes."""
+    """Return whether the error may be transient.
+
+    The caller retries such an error only once, because detecting a hang takes minutes.
+    """
     is_hung = fault_table.cause_code(error.reason) == "worker_hung"
     return is_hung or fault_table.classify(error.reason).retry is Retry.ONCE
 
@@ -254,7 +261,7 @@ def short_lender(error: DoesNotFit) -> tuple[MachineId, int] | None:
 
 
 async def wait_for_cards(graphics: ComputingCard, report: Report, wait_seconds: float = WAIT_SECONDS) -> None:
-    """Wait until it is known whether a card computes, but not forever."""
+    """Wait until it is known whether a card can compute, but no longer than `wait_seconds`."""
     if await _is_tested(graphics, SHOWN_AFTER_SECONDS):
         return
     report(Progress("testing_card", None, 0, 1, "steps"))

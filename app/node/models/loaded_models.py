@@ -115,13 +115,16 @@ class LoadedModels:
         return frozenset(stage.machine for placement in in_use for stage in placement.plan.stages)
 
     def uses(self, me: MachineId, counts: Callable[[str], bool] = lambda _: True) -> tuple[int, int]:
-        """Return how many bytes of this machine the models use or will use, and how many of these are not allocated
-        yet. counts: returns whether models of a family count."""
+        """Return how many bytes of this machine's memory the models use or will use, and how many of these are not
+        allocated yet.
+
+        counts: returns whether to count the models of a family.
+        """
         own = [placement.local_bytes(me) for placement in self._held if counts(placement.entry.model.family)]
         return sum(n for n, _ in own), sum(comes for _, comes in own)
 
     def kept_bytes(self, me: MachineId, released: Mapping[MachineId, int]) -> int:
-        """Return how many bytes of this machine the models still use after `released` is freed."""
+        """Return how many bytes of this machine's memory the models still use after `released` is freed."""
         return max(0, self.uses(me)[0] - released.get(me, 0))
 
     def layers(self) -> dict[MachineId, tuple[Layers, ...]]:

@@ -52,15 +52,18 @@ STOPPED = frozenset({"load_stopped", "node_stops"})  # reasons of loads that wer
 
 
 class Replanner:
-    """Finds new plans for lost models and stages. Other models keep their memory except for their standby layers,
-    because the lost model needs that memory more."""
+    """Finds new plans for lost models and stages.
+
+    The other models stay loaded, but give up their standby layers, because the lost model needs that memory more.
+    """
 
     def __init__(self, planner: Planner, planner_inputs: PlannerInputs, loaded: LoadedModels) -> None:
         self._planner, self._planner_inputs, self._load_in_turn = planner, planner_inputs, loaded
 
     async def order_again(self, lost: Placement) -> requests.LoadModel:
-        """Return the request that loaded the lost model. If its split is no longer possible, return the request
-        without the split."""
+        """Return the request that loaded the lost model. If the requested split is no longer possible, it is left
+        out.
+        """
         try:
             back = released_bytes([lost], self._load_in_turn.except_for(lost))
             await self._planner.plan(lost.entry.model, lost.order, back, {})
@@ -71,8 +74,11 @@ class Replanner:
     async def options(
         self, running: Placement, without: frozenset[MachineId], part: Plan | None = None
     ) -> list[Option]:
-        """Return new plans for a placement that has lost layers, or for one of its parts: with the requested split if
-        possible, otherwise with any split. Raises AppError."""
+        """Return new plans for a placement that has lost layers. Raises AppError.
+
+        The plans use the requested split if possible, otherwise any split. part: the current plan of the part to
+        replan, or None for the whole placement.
+        """
         entry, was = running.entry, running.order
         shape = None if running.state.is_replicated else was.shape  # with several pipelines, only a split is replanned
         order = msgspec.structs.replace(was, without=[*was.without, *without], shape=shape)
@@ -163,7 +169,7 @@ class ModelManager:
         return len(self._loads) > 0
 
     async def refresh_forecasts(self) -> None:
-        """Compute the forecasts of all loaded models again, from the measurements as they are now."""
+        """Recompute the forecasts of all loaded models from the current measurements."""
         for running in self.loaded:
             conditions = speed_conditions(running.order)
             speeds = await self.planner_inputs.speeds(running.entry, conditions, lambda _: None, known_only=True)
@@ -224,8 +230,9 @@ class ModelManager:
         return [*(placement.entry.name for placement in was), *([vectors] if vectors else [])]
 
     async def undo_move(self, name: str | None = None) -> str:
-        """Move the layers of a model back to where they were before they last moved by themselves, and keep them
-        there. Return the model's name. Raises BadInput."""
+        """Move the layers of a model back to the machines that had them before the last automatic move, and keep
+        them there. Return the model's name. Raises BadInput.
+        """
         entry = await asyncio.to_thread(self._shelf.get, name) if name else None
         running = self.loaded.by_id(entry.model.id) if entry else self.loaded.first
         if running is None:
@@ -240,8 +247,9 @@ class ModelManager:
                 running.give_up(why, machine)
 
     def lender_changed(self, news: Described) -> None:
-        """Handle a lender's status. If its owner wants the memory back, answers move to other machines; if they
-        cannot, the lender waits until they end."""
+        """Handle the new status of a lender. If its owner wants the memory back, running answers move to other
+        machines. If they cannot move, the lender waits until they end.
+        """
         is_new, why = self._lender_changes.is_new(news), memory_reclaimed(news)
         for running in self.loaded:
             if is_new:
@@ -309,7 +317,7 @@ class ModelManager:
     def notice(self, named: str | None, model: str) -> str:
         """Return a notice if the answering model is not the one that the user expects, otherwise "".
 
-        If no model is named, the user expects the model that was loaded on purpose, if there is one.
+        If the request names no model, the user expects the first loaded model, provided that it was loaded on purpose.
         """
         first = self.loaded.first
         if not named and first is not None and not first.loaded_by_request:
@@ -342,8 +350,8 @@ class ModelManager:
         return AnswerCounts(running, self.n_asks - running, waiting_chats(self.loaded))
 
     def state_word(self, lending_word: str) -> str:
-        """Return the state of this machine in one word. The word is "working" also while it generates answers for its
-        own user.
+        """Return the state of this machine in one word. It is also "working" while the machine generates answers
+        for its own user.
         """
         own = self.answers().running or self.embeddings.n_asks
         return "working" if own and lending_word in ("off", "ready", "lending") else lending_word
@@ -423,8 +431,11 @@ class ModelManager:
         return ""
 
     async def _requested_entry(self, name: str | None) -> Entry:
-        """Return the shelf entry of the model to load for a request. If none is named and the last load failed, raise
-        BadInput, because the Guide must not answer instead of the model that failed."""
+        """Return the shelf entry of the model to load for a request.
+
+        If the request names no model and the last load failed, raise BadInput. The Guide must not answer instead of the
+        model that failed.
+        """
         if not name:
             self.require_load_not_failed()
         there = self.loaded.names or None
@@ -541,14 +552,17 @@ class ModelManager:
         return running
 
     async def _served(self, running: Placement, work: Awaitable[None]) -> None:
-        """Run a placement until it has ended. If an owner took memory back while nobody asked, place the model again on
-        the other machines, as a running answer would have done. Phones and other computers could not do that."""
+        """Run a placement until it has ended.
+
+        If an owner took memory back while no request was running, place the model again on the other machines, just as
+        a running answer would have done. Phones and other computers cannot start a load themselves.
+        """
         await work
         if running.was_reclaimed:
             self._group.create_task(self._place_again(running), name=f"load {running.entry.name} again")
 
     async def _place_again(self, lost: Placement) -> None:
-        """Load a lost model again. If it does not fit, it stays lost until a question for it tries that once more."""
+        """Load a lost model again. If it does not fit, it stays lost until the next question for it."""
         try:
             await self._loads.run(Load(lost.entry.name), self._load_lost(lost))
         except AppError as error:

@@ -1,4 +1,4 @@
-"""The check of tool calls in another machine's answer, whose program may be another version or a hostile one."""
+"""The check of tool calls in an answer from another machine, which may run another version or a hostile program."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from app.api.responses import Answer, ToolCall
 
 
 def checked_calls(answer: Answer, order: requests.Ask) -> Answer:
-    """Return an answer with only calls of tools that were offered, at most as many as a request can repeat.
+    """Return the answer with only those calls that name an offered tool, up to the number that a request may
+    contain.
 
-    Each gets an ID from this machine, so that none has the ID of an earlier call.
+    Each call gets a new ID from this machine, so that it cannot repeat the ID of an earlier call.
     """
     offered = {tool.name for tool in order.tools}
     named = [call for call in answer.calls if call.name in offered][: requests.MAX_CALLS]

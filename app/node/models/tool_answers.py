@@ -1,4 +1,6 @@
-"""Answers in which the model may call tools. The calls are separated from the text; whoever asked carries them out."""
+"""Answers in which the model may call tools. The calls are separated from the text, and the client carries them
+out.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def uses_tools(order: requests.Ask) -> bool:
 async def answer_with_tools(order: requests.Ask, answer: Answering) -> Parts:
     """Yield the parts of an answer that may call tools. Raises the errors of `answer`, and BadInput.
 
-    A model that cannot call tools is not told of any, and a note of the answer says so.
+    If the model cannot call tools, the request is sent without them, and a note is added to the answer.
     """
     reader = ToolCallReader(order)
     async with aclosing(answer(order.model, reader.request)) as parts:
@@ -85,7 +87,9 @@ class ToolCallReader:
         )
 
     def read(self, part: AnswerPart) -> list[AnswerPart]:
-        """Return what to send instead of this part: the text without calls, and at the end the calls."""
+        """Return the parts to send in place of this part: its text without calls and, at the end of the answer,
+        the calls.
+        """
         if self._finder is None:
             return [self._told(part) if isinstance(part, Answer) else part]
         if isinstance(part, Delta):
@@ -111,7 +115,9 @@ class ToolCallReader:
         return replace(delta, text=text, likely=())
 
     def _told(self, done: Answer) -> Answer:
-        """Add the note that this model was not told of the tools."""
+        """Return the final part with a note that the model was not offered the tools. Without tools, return it
+        unchanged.
+        """
         if not self._order.tools:
             return done
         notes, facts = [*done.notes, said(NOT_OFFERED)], [*done.notes_facts, NOT_OFFERED]

@@ -1,4 +1,4 @@
-"""The choice of a draft model: a small model on this machine that writes ahead of a loaded one."""
+"""The choice of a draft model: a small model on this machine that guesses the next tokens of a loaded model."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ MOST_TRIED = 3
 
 
 def can_draft(model: Model) -> bool:
-    """Return whether guesses can be checked for a model: a recurrent state cannot take back wrong ones."""
+    """Return whether guessed tokens can be used with a model. A recurrent state cannot be rolled back after a
+    wrong guess.
+    """
     return not model.cuts.later.recurrent
 
 
 def draft_candidates(shelf: Shelf, entry: Entry, chosen: str) -> Iterator[Entry]:
-    """Yield the models on this machine that may write ahead of a model, the best first.
+    """Yield the models on this machine that may be the draft of a model, the best first.
 
     chosen: the name that the user chose, NONE or AUTO. Raises BadInput if there is no such model.
     """
@@ -38,7 +40,7 @@ def draft_candidates(shelf: Shelf, entry: Entry, chosen: str) -> Iterator[Entry]
 
 
 def draft_bytes(model: Model, context: int, slots: int) -> int:
-    """Return how much memory a draft model takes for the answers of so many slots."""
+    """Return how much memory a draft model needs for this number of slots, each with a context of this size."""
     cells = context * slots
     kv_bytes = sum(model.kv_bytes_per_token) * cells
     return model.file_bytes + kv_bytes + work_bytes(model.width, 2 * READ_AHEAD, cells)

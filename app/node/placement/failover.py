@@ -30,8 +30,10 @@ Option = tuple[Plan, plans.Plan]  # a plan and its description
 
 
 class Replan(Protocol):
-    """Returns possible plans without these machines: the planner's choice first, then plans that keep the current runs,
-    or those of `like`. Raises AppError."""
+    """Returns possible plans that avoid these machines. Raises AppError.
+
+    The planner's choice comes first. The other plans keep the current runs, or the runs of the plan `like`.
+    """
 
     def __call__(self, without: frozenset[MachineId], like: Plan | None = None, /) -> Awaitable[Sequence[Option]]: ...
 
@@ -69,9 +71,11 @@ class Failover:
         self.bytes_per_second = USUAL_BYTES_PER_SECOND  # speed at which layers were last loaded
 
     def is_needed(self) -> bool:
-        """Return whether a lost pipeline must recover. If it is the only one, it must recover if it has requests or is
-        moving. If there are several, the others take over its requests, so it must recover only if a move is
-        pending."""
+        """Return whether a lost pipeline must recover.
+
+        The only pipeline must recover if it has requests or is moving. If there are several, the others take over the
+        requests of the lost one, so it must recover only if a move is pending.
+        """
         if self._state.is_replicated:
             return self.intends
         return self._state.n_requests > 0 or self._state.is_moving
@@ -137,18 +141,21 @@ class Failover:
         return await self._replan(without)
 
     async def like(self, before: Plan) -> Option | None:
-        """Return a plan that places the layers as an earlier plan did, or None if it is no longer possible. Raises
-        AppError."""
+        """Return a plan that places the layers as the earlier plan did, or None if there is no longer such a plan.
+
+        Raises AppError.
+        """
         options = await self._replan(frozenset(), before)
         return next((option for option in options if _runs(option[0]) == _runs(before)), None)
 
     async def soonest(self, without: frozenset[MachineId]) -> Option:
-        """Return the plan without these machines that can be ready first."""
+        """Return the plan that can be ready first, out of those that avoid these machines."""
         return self._first(await self.options(without))
 
     async def _soonest(self, without: frozenset[MachineId]) -> Option:
-        """Return the plan that can be ready first. Unlike `soonest`, also consider plans without the machines that
-        lost their layers."""
+        """Return the plan that can be ready first. Unlike `soonest`, also consider plans that avoid the machines
+        whose stages are lost.
+        """
         options = list(await self.options(without))
         if lost := self.stage_set.lost() - without:
             with suppress(AppError):
@@ -160,8 +167,8 @@ class Failover:
         return options[soonest_plan(plans, [self._moving_s(plan) for plan in plans])]
 
     async def hand_over(self, without: frozenset[MachineId], say: Callable[[Sequence[str], float], None]) -> None:
-        """Prepare a plan without these machines, to be used at the next replan. The machines keep computing while
-        others load their layers. Raises AppError if no such plan exists.
+        """Prepare a plan that avoids these machines, and use it at the next replan. Until then, the machines keep
+        computing while others load their layers. Raises AppError if there is no such plan.
 
         say: receives the names of the machines that must load layers, and the expected time in seconds.
         """
@@ -194,7 +201,10 @@ class Failover:
 
     async def prepare(self, plan: Plan, only: PlannedStage | None = None, *, load: bool = True) -> None:
         """Make other machines store the missing layers of this plan on disk and, if `load` is set, load them into
-        memory. If `only` is given, prepare only this stage. Raises AppError."""
+        memory.
+
+        only: the only stage to prepare, or None for all. Raises AppError.
+        """
         for stage in [only] if only else self.missing(plan):
             if load or not self.stage_set.was_sent(stage):
                 await self.stage_set.prepare(stage, load=load)

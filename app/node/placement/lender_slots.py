@@ -1,4 +1,6 @@
-"""Kept prompts at lenders: asks them to keep and restore the slots of their layers, and waits for their answers."""
+"""Prompts kept at lenders: asks lenders to save and restore the slots of their layers, and waits for their
+replies.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,9 @@ class SlotRequests:
     async def ask(
         self, machine: MachineId, order: messages.KeepSlot | messages.RestoreSlot, seconds: float
     ) -> int | None:
-        """Send a request and return how many positions the lender reports.
+        """Send a request, and return how many positions the lender has saved or restored.
 
-        The result is 0 if it cannot be reached, and None if it is silent.
+        Return 0 if the lender cannot be reached, and None if it does not reply in time.
         """
         self._number = (self._number + 1) & 0xFFFFFF
         key = machine, self._number
@@ -53,14 +55,17 @@ class SlotRequests:
             future.set_result(done.positions)
 
     def link_lost(self, machine: MachineId) -> None:
-        """Answer all pending requests to this lender with 0."""
+        """Complete all pending requests to this lender with the result 0."""
         for (lender, _), future in self._waiting.items():
             if lender == machine and not future.done():
                 future.set_result(0)
 
 
 class LenderSlotKeeper:
-    """The keeper of a run on a lender. One that was silent once is not asked again, because a slot waits for it."""
+    """The slot keeper of a run on a lender.
+
+    A slot is blocked while the lender is asked, so after a request without a reply, the next one is skipped.
+    """
 
     def __init__(self, requests: SlotRequests, machine: MachineId, run: Run) -> None:
         self._requests, self._machine, self._run = requests, machine, run

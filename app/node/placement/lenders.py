@@ -55,7 +55,7 @@ class PendingCloses:
         self._closed: dict[MachineId, dict[PipelineId, float]] = {}  # time of each close
 
     async def close(self, machine: MachineId, pipeline: PipelineId) -> None:
-        """Make the lender free these layers, either now or as soon as it can be reached."""
+        """Make the lender free these layers now or, if it cannot be reached, over the next link to it."""
         self._recent(machine)[pipeline] = self._clock()
         with suppress(AppError, TimeoutError):
             async with asyncio.timeout(TELL_SECONDS):
@@ -125,8 +125,8 @@ async def _in_time(future: asyncio.Future[messages.StageReady]) -> messages.Stag
 
 
 def _error(machine: MachineId, name: str, message: messages.StageFailed | messages.StageLost) -> AppError:
-    """Return the lender's error with the lender's name added. Lenders do not name themselves. If this version has no
-    sentence for the reason, use a general one.
+    """Return the lender's error with the lender's name added, because lenders do not name themselves. If this
+    version has no sentence for the reason, return a general error.
     """
     reason = fault_table.limited_to_sender(messages.received_reason(message), name)
     facts: dict[str, Fact] = {"machine": name, "what": reason}
@@ -173,7 +173,7 @@ class Lenders(Protocol):
         ...
 
     def slot_keeper(self, machine: MachineId, run: Run) -> SlotKeeper | None:
-        """Return the keeper of the slots of a run there, or None if it has none."""
+        """Return the object that saves and restores slots of this run on the lender, or None if there is none."""
         ...
 
     async def close_stage(self, machine: MachineId, pipeline: PipelineId) -> None:
@@ -212,8 +212,9 @@ class LenderReconnector:
         self._lenders, self._machine, self._pipeline = lenders, machine, pipeline
 
     async def reopen(self) -> FrameChannel:
-        """Retry until a new channel is open. Raises Refused if the run no longer exists, and Unreachable if no node is
-        running on the lender."""
+        """Try to open a new channel until this succeeds, and return it. Raises Refused if the run no longer
+        exists, and Unreachable if no node is running on the lender.
+        """
         n_stalled = 0
         while True:
             try:

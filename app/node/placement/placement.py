@@ -149,8 +149,7 @@ class Placement:
         return any(stage.machine == machine for stage in self.plan.stages)
 
     def give_up(self, why: StageLost, machine: MachineId | None = None) -> None:
-        """Treat a machine as lost because of `why`. This reason is known before the network notices the loss, or is
-        more precise."""
+        """Treat a machine as lost. `why` is known before the network notices the loss, or is more precise."""
         match self.life:
             case Loading():
                 self._fail(why)
@@ -180,6 +179,7 @@ class Placement:
 
     async def leave(self, machine: MachineId, why: StageLost) -> None:
         """Vacate a machine that wants its memory back. It keeps computing while other machines load its layers.
+
         Running answers then switch over between two tokens."""
         if self._replicas is None or self._supervisor is None or machine in self._leaving:
             return
@@ -197,8 +197,8 @@ class Placement:
         self._give_up_unused()
 
     def give_up_when_unused(self, machine: MachineId, why: StageLost | None) -> None:
-        """Give up the placement once no answer needs it. This machine wants its memory back, and `leave` may fail. If
-        `why` is None, the machine no longer wants its memory back.
+        """Give up the placement once no answer needs it, because this machine wants its memory back and `leave`
+        may fail. If `why` is None, the machine no longer wants its memory back.
         """
         if self.state.is_replicated:
             return  # its replica leaves at once, and the others continue
@@ -329,12 +329,14 @@ class Placement:
 
     @property
     def sees(self) -> bool:
-        """Return whether the model can look at pictures now."""
+        """Return whether the model can currently process pictures."""
         return isinstance(self._vision, Vision)
 
     @property
     def picture_tokens(self) -> int:
-        """Return how many tokens a picture takes at most; 0 if unknown or if it sees none."""
+        """Return the maximum number of tokens that a picture uses, or 0 if it is unknown or the model cannot
+        process pictures.
+        """
         return self._vision.picture_tokens if isinstance(self._vision, Vision) else 0
 
     def _state_word(self) -> str:
@@ -421,7 +423,7 @@ class Placement:
         return text
 
     async def _open_draft(self, sources: PlacementServices, stack: AsyncExitStack) -> None:
-        """Load a small model that writes ahead, if the user wants that.
+        """Load a draft model, if the user wants one.
 
         Raises AppError if the model that the user chose cannot be used.
         """
@@ -454,8 +456,10 @@ class Placement:
             return
 
     async def _opened_vision(self, projector: Projector, stack: AsyncExitStack) -> Vision | AppError:
-        """Load the model's projector. Without it the model still answers text, so an error is returned and raised by
-        questions with pictures."""
+        """Load the model's projector. If this fails, return the error instead of raising it.
+
+        The model can still answer text without a projector. Questions with pictures raise the error.
+        """
         name = self.entry.name
         if projector.reason is not None:
             return BadInput(projector.reason.code, **projector.reason.facts)

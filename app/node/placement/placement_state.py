@@ -153,7 +153,9 @@ class PlacementState:
             self.changed()
 
     def forget_move(self, place: int) -> None:
-        """Forget the last move if it was of this pipeline. It is being undone, or it was not carried out."""
+        """Forget the last move of this pipeline, if there was one, because it is being undone or was not carried
+        out.
+        """
         if self.moved is not None and self.moved.place == place:
             self.moved = None
             self.changed()
@@ -188,7 +190,7 @@ class PlacementState:
                 self.unused.set()
 
     def replace_slow(self, machine: MachineId | None) -> None:
-        """Record that this machine has become much slower and that its layers are moving to other machines. None clears
+        """Record that this machine has become much slower, so that its layers move to other machines. None clears
         the record.
         """
         now = {machine: Reason("machine_replaced")} if machine else {}

@@ -138,7 +138,7 @@ class OpenRun:
 
 
 class StageSet:
-    """Opens the stages of a plan. When the plan changes, loads as little as possible.
+    """Opens the stages of a plan. When the plan changes, as few layers as possible are loaded.
 
     Closing `stack` closes everything that was opened.
     """
@@ -184,7 +184,9 @@ class StageSet:
             raise
 
     async def _open_on_sound_cards(self, plan: Plan) -> list[StageClient]:
-        """Open all stages, again without a card on which the worker crashed with this family for the first time."""
+        """Open all stages, and return their clients. If the worker crashed on a card that had not computed this
+        family before, open all stages again without that card.
+        """
         graphics, family = self._sources.graphics, self._entry.model.family
         while True:
             cards = graphics.cards_for(family)
@@ -228,7 +230,7 @@ class StageSet:
     async def prepare(self, stage: PlannedStage, *, load: bool = True) -> None:
         """Make another machine store layers that may be needed later and, if `load` is set, load them.
 
-        The pipeline keeps serving. Raises StageLost as soon as stages need to be opened, and other AppErrors.
+        The pipeline keeps serving. Raises StageLost as soon as the pipeline needs to open stages, and other AppErrors.
         """
         async with self._turn:
             await run_until(self._hurry, self._prepare(stage, load), StageLost("pipeline_closed"))
@@ -254,7 +256,7 @@ class StageSet:
         return held.card if held is not None else ""
 
     def was_card_short(self, stage: PlannedStage) -> bool:
-        """Return whether fewer layers of a loaded stage than planned are on its card, which ran out of memory."""
+        """Return whether the card of a loaded stage ran out of memory, so that it holds fewer layers than planned."""
         held = self._held.get(_key(stage))
         return held is not None and held.was_card_short
 
@@ -320,7 +322,7 @@ class StageSet:
         return None
 
     def lost(self) -> frozenset[MachineId]:
-        """Return the other machines whose stages are lost."""
+        """Return the machines, other than this one, whose stages are lost."""
         middle = [held for held in self._held.values() if held.stage.role is Role.MIDDLE]
         return frozenset(held.stage.machine for held in middle if not self._stays(held))
 
@@ -455,7 +457,7 @@ class StageSet:
         return OpenRun(stage, run, path, client, closing, label, self._were_cards_short, config)
 
     def _release(self, pipeline: bytes) -> None:
-        """Release the memory of the cards that a local run has."""
+        """Release the card memory that a local run has claimed."""
         self._claims.pop(pipeline, None)
         self._sources.graphics.release(pipeline)
 
@@ -491,9 +493,9 @@ class StageSet:
     async def _open_divided(
         self, worker: Worker, stage: PlannedStage, run: Run, config: StageConfig
     ) -> tuple[StageConfig, StageOpened]:
-        """Open a stage, divided among the cards.
+        """Open a stage, divided among the cards, and return its configuration and the worker's report.
 
-        If the cards have less memory than expected, try again with less of it and finally without the cards.
+        If the cards have less memory than expected, claim less of it and try again, at last without the cards.
         """
         graphics, cards = self._sources.graphics, self._cards
         model, sizes = self._entry.model, self._sizes
@@ -537,11 +539,12 @@ class StageSet:
             self._sources.graphics.ran_short({held.run.pipeline})
 
     def _note_card_failure(self, error: AppError, opening_family: str = "") -> None:
-        """Record that stages of the local worker were lost on its cards, or that these had too little memory.
+        """Record a failure of the local worker: it lost its stages on the cards, or the cards had too little
+        memory.
 
-        opening_family: the model's family, if the worker crashed while it was opening the stage.
+        The same failure counts only once, even if several stages or the next opening report it.
 
-        A failure counts once, however many stages notice it, now or at the next opening.
+        opening_family: the model's family, if the worker crashed while opening the stage.
         """
         worker = self._worker
         failure = (worker, self._epoch if worker is not None and worker.died is None else None)
@@ -555,7 +558,9 @@ class StageSet:
             self._sources.graphics.ran_short(tuple(self._claims))
 
     def _require_room_beside(self, card: Card, needed_bytes: int) -> None:
-        """Raise DoesNotFit if the part of a stage that is too large for its cards is too large for main memory, too."""
+        """Raise DoesNotFit if the part of a stage that does not fit on its cards does not fit in main memory
+        either.
+        """
         free_bytes = devices.memory().free_bytes
         if needed_bytes > free_bytes:
             raise DoesNotFit("card_short_no_room", device=card.label, needed_bytes=needed_bytes, free_bytes=free_bytes)
@@ -662,7 +667,7 @@ class StageSet:
 
 
 def _room_for_a_copy() -> int:
-    """Return how much memory the copy of a slot may take here for a moment."""
+    """Return how much main memory the temporary copy of a slot may use."""
     return devices.memory().free_bytes // 2
 
 
@@ -671,7 +676,7 @@ def _key(stage: PlannedStage) -> Key:
 
 
 def _is_lost(client: StageClient) -> bool:
-    """Return whether the run itself is lost. A run survives the end of its pipeline and a broken connection."""
+    """Return whether the run itself is lost. A run survives the closing of its pipeline and a broken connection."""
     return client.lost is not None and client.lost.reason.code not in RUN_STAYS
 
 
@@ -715,7 +720,7 @@ class MemoryClaims:
         return next(filter(None, (stage_set.card_of(stage) for stage_set in self.stage_sets)), "")
 
     def card_reasons(self) -> list[Reason]:
-        """Return a reason for each machine on which fewer layers than planned are on a graphics card."""
+        """Return a reason for each machine whose graphics card holds fewer layers than planned."""
         stages = [stage for each in self.stage_sets for stage in self._state.plan.stages if each.was_card_short(stage)]
         return [Reason("plan_card_short", {"machine": name}) for name in dict.fromkeys(stage.name for stage in stages)]
 
@@ -732,9 +737,12 @@ class MemoryClaims:
                 await stage_set.close_standby(self._state.plan, machines)
 
     def local_bytes(self, me: MachineId) -> tuple[int, int]:
-        """Return how many bytes of this machine the pipelines use or will use, and how many of these still count as
-        free: main memory until it is allocated, and the memory of cards until it is claimed. A stage that is moving
-        counts only once."""
+        """Return how many bytes of this machine the pipelines use or will use, and how many of these still count
+        as free.
+
+        Main memory counts as free until it is allocated, and card memory until it is claimed. A stage that is moving
+        counts only once.
+        """
         own = there = 0
         for stage_set in self.stage_sets:
             held = bytes_on(me, stage_set.held())
@@ -745,7 +753,7 @@ class MemoryClaims:
         return own + self.draft_bytes, max(0, own - there)
 
     def end(self) -> None:
-        """Save the final list of stages. Lenders need a moment to free them and report it."""
+        """Save the final list of stages, because lenders need a moment to free them and to report that they did."""
         self.stage_sets = list(self.stage_sets)  # PipelineOpener removes its stage sets from the old list
 
     def released(self, present: Iterable[PlannedStage], *, over: bool) -> dict[MachineId, int]:

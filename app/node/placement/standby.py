@@ -31,8 +31,9 @@ from app.node.placement.placement_state import Move, PlacementState
 
 
 class SlowMachines:
-    """Detects machines of one placement that have become slow. Moving layers resets the baseline, but machines already
-    known to be slow are remembered."""
+    """Detects machines of one placement that have become slow. Moving layers resets the baseline, but the machines
+    already known to be slow are remembered.
+    """
 
     def __init__(self) -> None:
         self._best: dict[MachineId, float] = {}
@@ -67,7 +68,7 @@ LONGEST_BETWEEN_SECONDS = 240.0  # longest time between two looks, after repeate
 
 
 class StandbyManager:
-    """The standby work of the pipeline with index `place`. `run` does it until canceled."""
+    """The standby work of the pipeline with index `place`, which `run` repeats until canceled."""
 
     def __init__(
         self,
@@ -94,8 +95,10 @@ class StandbyManager:
         return self._placement.part(self._place)
 
     def _steps_s(self) -> dict[MachineId, float]:
-        """Return the seconds per token of each machine. The result is empty if there are several pipelines, because a
-        slow one simply gets fewer requests."""
+        """Return the seconds per token of each machine.
+
+        If there are several pipelines, return an empty result. A slow pipeline then simply gets fewer requests.
+        """
         if self._placement.is_replicated:
             return {}
         steps = self._pipeline.steps_s()
@@ -133,8 +136,9 @@ class StandbyManager:
             await self._run_while_idle(self.check())
 
     def _schedule_next(self, is_done: bool) -> None:
-        """Schedule a retry if a faulty machine still serves, a request interrupted the work, or a refusal may be
-        temporary. Each refusal doubles the pause."""
+        """Schedule the next look for a better plan, if there is a reason to retry: a faulty machine still serves,
+        a request interrupted the work, or the work was refused. Each refusal doubles the pause.
+        """
         was_refused = not is_done and self._placement.last_request_s <= self._looked_s
         longer_s = min(2 * self._pause_s, LONGEST_BETWEEN_SECONDS)
         self._pause_s = longer_s if was_refused and not self._doubted() else LEAST_BETWEEN_SECONDS
@@ -223,7 +227,9 @@ class StandbyManager:
         return frozenset(stage.machine for stage in stages if checks and stage.machine in checks.quarantine)
 
     async def _without_doubted(self) -> Option | None:
-        """Return a plan without the quarantined machines, or None if the pipeline uses none or no such plan fits."""
+        """Return a plan without the quarantined machines. Return None if the pipeline uses none, or if no such
+        plan fits.
+        """
         if not self._doubted():
             return None
         try:

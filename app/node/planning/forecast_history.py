@@ -62,18 +62,18 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     @property
     def errors(self) -> tuple[float, float]:
-        """The relative errors of the forecast time to first token and decoding speed."""
+        """The relative errors of two forecast values: the time to first token and the decoding speed."""
         first = self.forecast_ttft_s / self.ttft_s - 1 if self.ttft_s else 0.0
         return first, self.forecast_tok_s / self.tok_s - 1 if self.tok_s else 0.0
 
     @property
     def is_far_off(self) -> bool:
-        """Return whether the forecast missed by so much that the measurements behind it must be outdated."""
+        """Return whether the forecast was so wrong that the measurements behind it must be outdated."""
         return far_off(self.forecast_ttft_s, self.ttft_s) or far_off(self.forecast_tok_s, self.tok_s)
 
 
 def far_off(forecast_s: float, measured_s: float) -> bool:
-    """Return whether a forecast missed by so much that the measurements behind it must be outdated."""
+    """Return whether a forecast was so wrong that the measurements behind it must be outdated."""
     low, high = sorted((forecast_s, measured_s))
     return high > FAR_OFF * low
 
@@ -86,8 +86,9 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ForecastHistory:
-    """The outcomes of forecasts and the corrections learned from them, saved in a small JSON file. An unreadable file
-    is treated as empty."""
+    """The outcomes of forecasts and the corrections learned from them, saved in a small JSON file. If the file
+    cannot be read, the history starts empty.
+    """
 
     def __init__(self, file: Path, now: Callable[[], float] = time.time) -> None:
         self._file, self._now = file, now
@@ -114,7 +115,7 @@ class ForecastHistory:
         return habit.corrected(plain) if plain else None
 
     def unlearn(self, machines: Container[MachineId]) -> None:
-        """Forget the corrections for these machines, because the corrected measurements are outdated."""
+        """Forget the corrections for these machines, because the measurements that they correct are outdated."""
         self._corrections = self._corrections.without(machines)
         self._habits = {
             key: habit
@@ -123,9 +124,12 @@ class ForecastHistory:
         }
 
     def learn(self, plan: Plan, model: Model, summary: Summary) -> Outcome | None:
-        """Compare an answer with its forecast and learn from the difference. No other answer may have been in
-        progress. Return None if there is no forecast, the answer is too short, speculation changed its speed, or a part
-        of its prompt was read from disk."""
+        """Compare an answer with its forecast, learn from the difference, and return the outcome. Call this only
+        if no other answer was in progress.
+
+        Return None if there is no forecast, the answer is too short, speculation changed its speed, or a part of its
+        prompt was read from disk.
+        """
         computed, n_tokens = summary.prompt_tokens - summary.reused_tokens, len(summary.token_ids)
         known = forecast_alone(self.with_corrections(plan), model, computed, n_tokens)
         expected = self.expected(plan, model, computed, n_tokens)

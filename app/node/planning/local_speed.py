@@ -1,4 +1,5 @@
-"""The speed of this machine with a model, either cached or measured now. One trial runs at a time.
+"""The speed of this machine with a model, either cached or measured now. Only one measurement (a trial) runs at a
+time.
 
 A speed depends on the engine's build, the hardware and the dimensions of the model's layers.
 """
@@ -61,7 +62,7 @@ SomeSeconds = Annotated[float, Meta(gt=0, le=1e4)]
 
 
 class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The question that a measurement answers, so that it can be repeated."""
+    """The parameters of a measurement, saved so that it can be repeated."""
 
     shape: ModelShape
     conditions: SpeedConditions
@@ -69,7 +70,7 @@ class _Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _CachedSpeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A Speed with a limited range for each value."""
+    """A Speed whose values are limited to plausible ranges."""
 
     measured_at: Annotated[float, Meta(ge=0)]  # seconds since 1970
     layer_s: SomeSeconds
@@ -124,7 +125,7 @@ def measurement_key(setup: Setup, shape: ModelShape, *, head: bool) -> str:
 
 
 class Hardware:
-    """The hardware and engines of this machine, as one line of text and as the setup of a measurement."""
+    """The hardware and engines of this machine, described for the user and for the cache keys of measurements."""
 
     def __init__(self, threads: Threads, changed: Callable[[], None], graphics: ComputingCard = PROCESSOR_ONLY) -> None:
         self.threads, self._changed, self._graphics = threads, changed, graphics
@@ -150,7 +151,7 @@ class Hardware:
         return self._graphics.card_for(family)
 
     def is_refusal(self, shape: ModelShape, family: str, error: AppError) -> bool:
-        """Return True if a measurement failed because the card cannot compute a family, and remember that."""
+        """Return whether a measurement failed because the card cannot compute a family. If so, record this."""
         card, why, graphics = self.card_for(family), refusal_of(error), self._graphics
         if card is None or family.partition(" ")[0] != shape.architecture:
             return False  # a stand-in's failure says nothing about the family
@@ -164,7 +165,7 @@ class Hardware:
 
     @property
     def overflows(self) -> bool:
-        """True if the processor computes layers that the graphics cards have no room for."""
+        """True if layers that do not fit on the graphics cards are computed by the processor."""
         return self._graphics.overflows
 
     @property
@@ -173,7 +174,7 @@ class Hardware:
         return self._graphics.computing[1:]
 
     def card_reading(self) -> CardReading:
-        """Return the sensor readings of the card that computes. May block for seconds, so call this in a thread."""
+        """Return the sensor readings of the cards that compute. May block for seconds, so call this in a thread."""
         return self._graphics.reading()
 
     @property
@@ -183,12 +184,12 @@ class Hardware:
 
     @property
     def idle_card(self) -> IdleCard | None:
-        """The first graphics card that no engine pack in use is for, or None."""
+        """The first graphics card that no engine pack in use supports, or None."""
         return None if self.card or self.unused_cards else self._listed_card
 
     @property
     def refused_families(self) -> tuple[RefusedFamily, ...]:
-        """The model families that the card does not compute."""
+        """The model families that a graphics card does not compute."""
         return self._graphics.refused
 
     @property
@@ -216,14 +217,14 @@ class Hardware:
             return self._engines
 
     async def setup(self, conditions: SpeedConditions) -> Setup:
-        """Return the setup that a speed measured now applies to."""
+        """Return the setup under which a speed would be measured now."""
         build = "".join(engine.build for engine in await self.engines() if engine.name == LLAMACPP)
         card = self.card_for(conditions.family)
         device = f"{card.label} {card.api} {card.library.parent.name}" if card else self.processor
         return Setup(build, device, self.threads.most, conditions.batch_rows, conditions.exact)
 
     def processor_setup(self, setup: Setup) -> Setup:
-        """Return the setup that the speed of the processor beside a graphics card applies to."""
+        """Return the same setup for the processor, which computes layers next to a graphics card."""
         return replace(setup, device=self.processor)
 
 
@@ -233,15 +234,16 @@ def _listed_card() -> IdleCard | None:
 
 
 class SpeedCache:
-    """The measured speeds, saved in a small JSON file. Unreadable and outdated entries count as never measured."""
+    """The measured speeds, saved in a small JSON file. Unreadable and outdated entries are ignored."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
         self._path, self._now = path, now
         self._entries = self._read()
 
     def get(self, key: str, disturbed_s: float = OLD_DISTURBED_S) -> Speed | None:
-        """Return the measured speed, unless it is too old. A speed that other programs disturbed is valid for
-        `disturbed_s`.
+        """Return the measured speed if there is one that is not too old.
+
+        disturbed_s: how long a speed is valid if other programs disturbed its measurement.
         """
         kept = self._entries.get(key)
         if kept is None or not self._is_younger(kept, disturbed_s if kept.disturbed else OLD_AFTER_S):
@@ -252,7 +254,7 @@ class SpeedCache:
         return -most_s < self._now() - kept.measured_at < most_s
 
     def to_repeat(self) -> dict[str, _CachedSpeed]:
-        """Return the newest measurements that are to be repeated when it is quiet."""
+        """Return the newest disturbed measurements, which are repeated once the computer is quiet."""
         repeated = {
             key: kept for key, kept in self._entries.items() if kept.repeat and self._is_younger(kept, OLD_AFTER_S)
         }
@@ -275,8 +277,9 @@ class SpeedCache:
         return kept.speed() if kept else None
 
     def keep(self, key: str, speed: Speed, question: _Question | None = None) -> None:
-        """Save a speed, and the question that it answers if other programs disturbed it. A write error is ignored,
-        because the speed can be measured again."""
+        """Save a speed. If other programs disturbed its measurement, also save its parameters, so that it can be
+        repeated. A write error is ignored, because the speed can be measured again.
+        """
         self._entries.pop(key, None)
         names = set(_CachedSpeed.__struct_fields__) - {"measured_at", "repeat"}
         fields = {name: getattr(speed, name) for name in names}
@@ -312,7 +315,7 @@ class Cooldown:
         self._done_s: dict[Hashable, float] = {}
 
     def is_over(self, key: Hashable, within_s: float = WHILE_S) -> bool:
-        """Return whether the action was not done within the last `within_s` seconds."""
+        """Return whether more than `within_s` seconds have passed since the action was last done."""
         return self._now() - self._done_s.get(key, -WHILE_S) >= within_s
 
     def start(self, key: Hashable) -> None:
@@ -381,7 +384,7 @@ class LocalSpeed:
         self._rested_at = 0.0
 
     async def known(self, shape: ModelShape, conditions: SpeedConditions) -> Speed | None:
-        """Return the last measured speed, even if `for_user` would measure it again because of its age."""
+        """Return the last measured speed, even if it is so old that `for_user` would measure it again."""
         hardware = self._here.hardware
         setup = await hardware.setup(conditions)
         speed = self._cache.last(measurement_key(setup, shape, head=True))
@@ -398,10 +401,12 @@ class LocalSpeed:
         *,
         disturbed_s: float = OLD_DISTURBED_S,
     ) -> Speed:
-        """Return the speed including the output matrix, for this machine's own user. Waits for a running trial. If a
-        graphics card computes, the speed of the processor beside it is included where that could be measured.
+        """Return the speed including the output matrix, for this machine's own user. Waits for a running trial.
 
-        disturbed_s: how long a speed is valid that was measured while other programs were busy.
+        If a graphics card computes, the speed of the processor next to it is included, provided that it could be
+        measured.
+
+        disturbed_s: how long a speed is valid if other programs disturbed its measurement.
 
         Raises the errors of `measure`, including Busy.
         """
@@ -453,15 +458,15 @@ class LocalSpeed:
     async def for_member(
         self, shape: ModelShape, conditions: SpeedConditions, *, again: bool, disturbed_s: float | None = None
     ) -> Speed:
-        """Return the speed without the output matrix, measured with the lent resources, for another host. After each
-        trial comes a pause of the same length.
+        """Return the speed without the output matrix for another host, measured with the lent resources. Each
+        trial is followed by a pause of the same length.
 
         again: the host doubts the known speed, so measure it again unless this was done recently.
-        disturbed_s: how long a speed is valid that was measured while other programs were busy. If None, as long as
-            they run.
+        disturbed_s: how long a speed is valid if other programs disturbed its measurement. If None, it stays valid
+            while such programs keep running.
 
-        Raises the errors of `measure`, and Busy during a trial and the pause after it. A family that the graphics card
-        turns out not to compute is measured on the processor when the host asks again.
+        Raises the errors of `measure`, and Busy during a trial and the pause after it. If the graphics card turns out
+        not to compute the family, the next request is measured on the processor.
         """
         try:
             return await self._for_member(shape, conditions, again=again, disturbed_s=disturbed_s)
@@ -516,14 +521,19 @@ class LocalSpeed:
                 self._rested_at = now + (now - began)
 
     async def _disturbed_holds_s(self, *keys: str) -> float:
-        """Return how long disturbed speeds are valid. While other programs are still busy, repeating would not help."""
+        """Return how long disturbed speeds are valid. They stay valid longer while other programs are still busy,
+        because repeating the measurement would not help then.
+        """
         if not any(self._cache.was_disturbed(key) for key in keys):
             return OLD_DISTURBED_S
         return OLD_AFTER_S if await asyncio.to_thread(other_programs_share) > DISTURBED_LOAD else OLD_DISTURBED_S
 
     async def doubt(self, shape: ModelShape, conditions: SpeedConditions, *, by_hand: bool = False) -> bool:
-        """Mark the known speed as outdated; the next request will measure it again. Return False if it was doubted
-        recently, unless a person asks for it (`by_hand`)."""
+        """Mark the known speed as outdated, so that the next request measures it again. Return False if it was
+        already doubted recently.
+
+        by_hand: the user asks for it, so mark the speed in any case.
+        """
         hardware = self._here.hardware
         setup = await hardware.setup(conditions)
         key = measurement_key(setup, shape, head=True)
@@ -575,8 +585,11 @@ class LocalSpeed:
         return bool(self._cache.to_repeat())
 
     async def repeat_disturbed(self) -> bool:
-        """Repeat the newest disturbed measurements, with the limits that apply now. Return whether any was repeated.
-        A repetition that finds the machine busy is left for the next time, and one that fails is not tried again."""
+        """Repeat the newest disturbed measurements within the current limits. Return whether any was repeated.
+
+        If the machine is busy, the measurement is left for the next call. If the measurement fails, it is not tried
+        again.
+        """
         again = False
         for key, before in self._cache.to_repeat().items():
             question = before.repeat

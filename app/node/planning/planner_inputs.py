@@ -76,11 +76,11 @@ class PlannerInputs:
         )
 
     def why_not_forecast(self, model: Model) -> Reason | None:
-        """Return why the speed of a model cannot be forecast."""
+        """Return why the speed of a model cannot be forecast, or None."""
         return self.speed_measurer.why_not_forecast(model.id)
 
     def why_not_measured(self, name: str) -> Reason | None:
-        """Return why a machine could not be measured."""
+        """Return why a machine could not be measured, or None."""
         return self.speed_measurer.why_not_measured(name)
 
     async def _everybody(
@@ -96,8 +96,10 @@ class PlannerInputs:
         return (host.id, host.name), {lender.id: lender.name for lender in lenders}, shared
 
     def machines(self, released: Released, speeds: Speeds, family: str = "") -> tuple[Candidate, list[Candidate]]:
-        """Return the host and the lenders with all their measurements. `released` is the number of bytes that each
-        machine is freeing now, and `family` that of the model in question."""
+        """Return the host and the lenders with all their measurements.
+
+        released: the number of bytes that each machine is freeing now. family: the family of the model.
+        """
         host, lenders = self.candidates(released)
         host, lenders = host.for_family(family), [lender.for_family(family) for lender in lenders]
         seen = [
@@ -121,7 +123,9 @@ class PlannerInputs:
     def with_measured_work(
         self, host: Candidate, lenders: Sequence[Candidate], model: Model, workload: Workload
     ) -> tuple[Candidate, list[Candidate]]:
-        """Return the machines with the working memory that stages of these sizes took on their graphics cards."""
+        """Return the machines with the working memory that stages of these sizes have used on their graphics
+        cards.
+        """
         if self.work is None:
             return host, list(lenders)
         card = self.graphics.card_for(model.family)
@@ -136,13 +140,13 @@ class PlannerInputs:
         return measured[0], measured[1:]
 
     def note_lender_work(self, lender: MachineId, shape: WorkShape, n_bytes: int) -> None:
-        """Remember the working memory that a stage takes on a lender's graphics card."""
+        """Remember how much working memory a stage uses on a lender's graphics card."""
         machine = next((each for each in self.candidates({})[1] if each.id == lender), None)
         if self.work is not None and machine is not None:
             self.work.keep(place_of_lender(machine.id, machine.engine, machine.device), shape, n_bytes)
 
     async def measure_again(self, entry: Entry, conditions: SpeedConditions) -> None:
-        """Mark all measurements behind a model's forecast as outdated, because a person wants them repeated."""
+        """Mark all measurements behind a model's forecast as outdated, because the user wants them repeated."""
         me = self.candidates({})[0].id
         self.forecasts.unlearn(await self.speed_measurer.doubt(entry, conditions, me, by_hand=True))
 
@@ -160,7 +164,8 @@ class PlannerInputs:
 
 
 def within_one_computer(machines: Sequence[Candidate], free_bytes: int, released: Released) -> list[Candidate]:
-    """Return the host and the lenders, of which those on the host's own computer together lend no more than it has.
+    """Return the host and the lenders. Those on the host's own computer are limited so that together they lend no
+    more memory than the computer has free.
 
     Nodes on one computer each announce a share of the same memory. free_bytes: the free memory of the computer.
     released: the number of bytes that each machine is freeing now.

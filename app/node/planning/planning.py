@@ -69,7 +69,7 @@ class Sizes:
 
     @property
     def step_rows(self) -> int:
-        """Return for how many rows of a step the stages have room."""
+        """Return the maximum number of rows in a step for which the stages reserve memory."""
         return max(self.batch_rows, self.picture_rows)
 
     def config(
@@ -77,7 +77,8 @@ class Sizes:
     ) -> StageConfig:
         """Return the configuration of a stage that runs in this machine's own worker.
 
-        compared: compare the card with the processor first."""
+        compared: whether to compare the card's results with the processor's first.
+        """
         return StageConfig(
             engine=LLAMACPP,
             path=path,
@@ -126,8 +127,8 @@ class Sizes:
 
 
 class RecurrentStateRule:
-    """Decides which recurrent states a host saves. Copying a state is compared with processing the prompt again
-    (app/core/planner/stage_memory.py).
+    """Decides which recurrent states a host saves, by comparing the cost of copying a state with that of
+    processing the prompt again (app/core/planner/stage_memory.py).
 
     reading: returns the ratio of measured to forecast time for processing a model's prompts, or None if unknown.
     """
@@ -166,7 +167,7 @@ def _reason(costs: StateCosts) -> Reason:
 
 
 def speed_conditions(order: requests.PlanModel) -> SpeedConditions:
-    """Return the conditions of the speeds that the plan of this order needs."""
+    """Return the conditions under which speeds must be measured for the plan of this order."""
     return SpeedConditions(BATCH_ROWS, bool(order.exact))
 
 
@@ -260,7 +261,7 @@ class Planner:
 
 
 def exactness(chosen: Plan) -> tuple[Reason, ...]:
-    """Return what equal processor instructions mean for a plan."""
+    """Return the notes on reproducible results for a plan whose machines all use the same processor instructions."""
     used = {stage.machine for stage in chosen.stages}
     if any(machine.card_bytes is not None for machine in chosen.machines if machine.id in used):
         return (Reason("plan_exact_cards"),)

@@ -1,4 +1,4 @@
-"""The repetition of measurements that other programs disturbed, as soon as the computers are quiet."""
+"""The repetition of measurements that other programs disturbed, once the computers are quiet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOKS = 2  # quiet looks in succession, so that a pause of another program is no
 
 
 class QuietMeasurements:
-    """Repeats disturbed measurements of this machine, and asks lenders again whose measurements were disturbed.
+    """Repeats this machine's disturbed measurements, and asks lenders to repeat theirs.
 
     `repeated` is called after a measurement was repeated, to refresh the forecasts that are based on it.
     """

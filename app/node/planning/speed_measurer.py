@@ -73,8 +73,8 @@ class SpeedBasis:
 
 
 def speed_basis(header: Header, model: Model) -> SpeedBasis:
-    """Return the model's own layers as the basis, or a plain layer if the model's own layers are too large to
-    synthesize on any machine.
+    """Return the layers to measure for a model: its own layers or, if they are too large to synthesize on any
+    machine, a plain layer instead.
 
     Raises BadInput with the reason why the model's speed cannot be forecast.
     """
@@ -169,15 +169,15 @@ class SpeedMeasurer:
         one_by_one: bool = False,
         known_only: bool = False,
     ) -> dict[MachineId, Speed | None]:
-        """Return the speeds of this machine and of the lenders (names by ID) with this model. All machines measure at
-        the same time.
+        """Return the speeds of this machine and of the lenders (names by ID) with this model. All machines measure
+        at the same time.
 
         within_s: time limit per machine.
         one_by_one: measure one machine at a time, because nodes on the same computer would slow each other down.
-        known_only: ask no lender and measure nothing.
+        known_only: return only known speeds, without asking lenders or measuring.
 
-        A speed is None if the machine did not reply in time, is busy, or cannot measure this model. No error is
-        raised in these cases.
+        A speed is None if the machine did not reply in time, is busy, or cannot measure this model. No error is raised
+        in these cases.
         """
         conditions = replace(conditions, family=entry.model.family)
         try:
@@ -207,7 +207,7 @@ class SpeedMeasurer:
         one_by_one: bool = False,
         known_only: bool = False,
     ) -> dict[MachineId, Speed | None]:
-        """Return the speeds as `speeds` does, for any model with this basis."""
+        """Return the speeds for any model with this basis. The arguments and the result are those of `speeds`."""
         if known_only:
             everybody = (me[0], *lenders)
             return {key: await self._known(key, me[0], basis, conditions) for key in everybody}
@@ -270,8 +270,9 @@ class SpeedMeasurer:
         return any(speed.other_load > DISTURBED_LOAD for speed in self._lender_speeds.values())
 
     async def ask_disturbed(self) -> bool:
-        """Ask the lenders again whose measurements were disturbed, and which repeat them when they are quiet. Return
-        whether one answered with another measurement."""
+        """Ask lenders again for speeds whose measurement was disturbed. Lenders repeat these measurements when
+        they are quiet. Return whether any speed has changed.
+        """
         again = False
         for key, before in list(self._lender_speeds.items()):
             machine, shape, conditions = key
@@ -289,8 +290,12 @@ class SpeedMeasurer:
     async def doubt(
         self, entry: Entry, conditions: SpeedConditions, me: MachineId, *, by_hand: bool = False
     ) -> set[MachineId]:
-        """Mark these speeds as doubtful, after an inaccurate forecast or because a person asks (`by_hand`). The next
-        request measures them again. Return the machines that this applies to."""
+        """Mark the speeds behind a model's forecast as doubtful, so that the next request measures them again.
+
+        Return the machines whose speeds were marked.
+
+        by_hand: whether the user asks for this. Otherwise, the forecast was inaccurate.
+        """
         try:
             basis = await asyncio.to_thread(self._basis, entry)
         except AppError:
@@ -331,8 +336,8 @@ class SpeedMeasurer:
             future.set_result(answer)
 
     def link_lost(self, machine: MachineId, name: str) -> None:
-        """Fail the pending requests to this machine, and forget its speeds. It may come back with another build of the
-        engine.
+        """Fail the pending requests to this machine, and treat its speeds as outdated, because it may return with
+        another build of the engine.
         """
         for (of, _), future in self._waiting.items():
             if of == machine and not future.done():
@@ -340,7 +345,7 @@ class SpeedMeasurer:
         self._valid = {key for key in self._valid if key[0] != machine}
 
     def card_changed(self, machine: MachineId) -> None:
-        """Forget the speeds of a machine whose graphics card computes other families than before."""
+        """Forget the speeds of a machine because the families that its graphics card computes have changed."""
         self._lender_speeds = {key: speed for key, speed in self._lender_speeds.items() if key[0] != machine}
         self._valid = {key for key in self._valid if key[0] != machine}
 
@@ -389,8 +394,9 @@ class SpeedMeasurer:
         return await self._own.for_user(question.shape, question.conditions, tell)
 
     async def _ask_lender(self, machine: MachineId, name: str, question: SpeedRequest) -> Speed:
-        """Return a lender's speed, without asking if it is valid. Raises Refused with the lender's reason, or
-        StageLost."""
+        """Return a lender's speed. The lender is asked only if no valid speed is known. Raises StageLost, or
+        Refused with the lender's reason.
+        """
         key = (machine, question.shape, question.conditions)
         if key in self._valid:
             return self._lender_speeds[key]
@@ -402,7 +408,7 @@ class SpeedMeasurer:
         return speed
 
     async def _ask_anew(self, machine: MachineId, name: str, question: SpeedRequest) -> Speed:
-        """Ask a lender for its speed, whatever is known. Raises Refused with the lender's reason, or StageLost."""
+        """Ask a lender for its speed, even if one is known. Raises Refused with the lender's reason, or StageLost."""
         key = (machine, question.shape, question.conditions)
         if time.monotonic() < self._silent_until.get(machine, -math.inf):
             raise Refused("speed_silent", machine=name)

@@ -113,8 +113,11 @@ async def verdicts(
     *,
     exact: bool = False,
 ) -> Verdicts:
-    """Return the verdict on each sketched model, by key. If `order.place` is set, each verdict includes a plan and its
-    estimated speed. `exact`: the owner's choice for loads."""
+    """Return the verdict on each sketched model, by key. If `order.place` is set, each verdict includes a plan and
+    its estimated speed.
+
+    exact: whether the owner wants reproducible results when models are loaded.
+    """
     by_key = {}
     for sketch in order.sketches:
         model = estimated_model(

@@ -1,3 +1,5 @@
-"""Updates of Poolhouse: signed releases are found, fetched, checked and installed beside the running version.
+"""Updates of Poolhouse: signed releases are found, downloaded, verified and installed alongside the running
+version.
 
-app/machine/versions keeps what was installed, and app/launcher.py starts it."""
+app/machine/versions stores the installed versions, and app/launcher.py starts one of them.
+"""

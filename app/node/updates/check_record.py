@@ -18,7 +18,7 @@ FILE = "updates.json"
 
 
 class CheckRecord(msgspec.Struct, frozen=True):
-    """The last contact, and what it brought."""
+    """The result of the last check for updates."""
 
     last_contact: float = 0.0  # Unix time
     release: Release | None = None  # None if none is published
@@ -28,7 +28,7 @@ class CheckRecord(msgspec.Struct, frozen=True):
     failed: Annotated[str, Meta(max_length=100)] = ""  # the version whose failed start was reported
 
     def with_offer(self, offer: Offer | None) -> CheckRecord:
-        """Return the record after a repository was read."""
+        """Return the record, updated with the release that a repository offers, or without a release if None."""
         if offer is None:
             return msgspec.structs.replace(self, release=None, download_bytes=0, staged=False)
         return msgspec.structs.replace(
@@ -36,7 +36,7 @@ class CheckRecord(msgspec.Struct, frozen=True):
         )
 
     def is_news(self, own: str) -> bool:
-        """Return whether it holds a newer version that the journal has not reported."""
+        """Return whether the record contains a newer version that has not been reported in the journal yet."""
         release = self.release
         return (
             release is not None
@@ -47,7 +47,7 @@ class CheckRecord(msgspec.Struct, frozen=True):
 
 
 def read_record(file: Path) -> CheckRecord:
-    """Return the saved record, or an empty one."""
+    """Return the saved record, or an empty one if there is none."""
     return read_json_or_default(file, CheckRecord, "the last check for updates")
 
 

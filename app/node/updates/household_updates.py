@@ -1,6 +1,6 @@
-"""Asking the other machines of the household to update. Each owner decides on their own screen.
+"""Requests to other machines of the household to update. Each owner decides on their own screen.
 
-Only the wish travels, with a version number. Every machine gets its update from the address of its own build.
+Only the request with a version number is sent. Each machine downloads its update from the address of its own build.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Wish(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ReceivedWish:
-    """A wish that this machine received, until its owner answers."""
+    """A request that this machine received and that its owner has not answered yet."""
 
     machine: str
     version: str
 
 
 class HouseholdUpdates:
-    """Sends wishes to other machines, and keeps the one that was received."""
+    """Sends update requests to other machines, and stores the last one that this machine received."""
 
     def __init__(self, network: Network, note: Callable[[Reason], None], own: str = __version__) -> None:
         self._network, self._note, self._own = network, note, own
@@ -59,19 +59,21 @@ class HouseholdUpdates:
         self.wish: ReceivedWish | None = None
 
     def application(self) -> web.Application:
-        """Return the routes for other machines, which the listener opens to members only."""
+        """Return the routes for other machines. The listener serves them only to members."""
         made = web.Application()
         made.add_routes([web.post("/asked", self._receive)])
         return made
 
     def answered(self) -> None:
-        """Forget the wish, whatever the owner's answer was. The same version is not asked for again."""
+        """Forget the request after the owner's answer, whatever it was. Later requests for the same version are
+        ignored.
+        """
         if self.wish is not None:
             self._answered.add(self.wish.version)
             self.wish = None
 
     async def ask(self, version: str) -> AskedMachines:
-        """Ask all connected machines to update to a version. Machines that cannot be asked are told apart."""
+        """Ask all connected machines to update to a version. The result shows which machines could not be asked."""
         members, links = self._network.members, dict(self._network.links)
         async with asyncio.TaskGroup() as group:
             tasks = [
@@ -92,7 +94,9 @@ class HouseholdUpdates:
             return AskedMachine(member.name)
 
     async def _receive(self, request: web.Request) -> web.Response:
-        """Keep the wish of an admin for the owner of this machine."""
+        """Store an admin's request until this machine's owner answers it. Raises Refused if the sender is not an
+        admin.
+        """
         member = request[MEMBER]
         if Role.ADMIN not in member.roles:
             raise Refused("not_admin")

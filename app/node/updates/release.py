@@ -1,4 +1,4 @@
-"""Releases as their lists describe them, and the rules for taking one. No I/O."""
+"""The format of releases and release lists, and the rules for choosing a release. This module performs no I/O."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Protocol = Annotated[int, Meta(ge=0, le=1 << 16)]
 
 
 class ReleasedLayer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A layer of a release. The signed metadata of its archive has the archive's size and hash."""
+    """A layer of a release. The archive's size and hash are in its signed metadata."""
 
     name: Word
     hash: Hash  # of its folder
@@ -32,12 +32,12 @@ class ReleasedLayer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def target(self) -> str:
-        """Return the path of its archive in the repository."""
+        """Return the path of the layer's archive in the repository."""
         return f"layers/{self.name}-{self.hash[:16]}.tar.zst"
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
-    """One version for one system. Fields that a later version adds are ignored."""
+    """A version for one system. Unknown fields, which later versions may add, are ignored."""
 
     version: Number
     commit: Annotated[str, Meta(max_length=64)] = ""
@@ -50,12 +50,12 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     layers: Annotated[list[ReleasedLayer], Meta(min_length=1, max_length=20)]
 
     def understands(self, protocol: int) -> bool:
-        """Return whether this version can speak to one with another protocol."""
+        """Return whether this release can communicate with a version that uses `protocol`."""
         return protocol >= self.oldest_protocol and abs(self.protocol - protocol) <= 1
 
 
 class Channel(msgspec.Struct, frozen=True):
-    """The releases for one system, as the file at `channel_target` lists them."""
+    """The releases for one system, as listed in the file at `channel_target`."""
 
     format: Annotated[int, Meta(ge=1)] = FORMAT
     releases: Annotated[list[Release], Meta(max_length=20)] = []
@@ -66,7 +66,7 @@ class _FormatOnly(msgspec.Struct):
 
 
 def channel_target(system: str) -> str:
-    """Return the path of the list of releases in the repository. system: such as linux-x86_64."""
+    """Return the repository path of the list of releases for a system, such as "linux-x86_64"."""
     return f"{system}.json"
 
 
@@ -81,20 +81,20 @@ def parse_channel(data: bytes, place: str) -> Channel:
 
 
 def share_of(machine: str, version: str) -> int:
-    """Return a number from 0 to 99 that stays the same for a machine and a version. It is sent nowhere."""
+    """Return a number from 0 to 99 that is always the same for a machine and a version. The number is never sent."""
     return int.from_bytes(hashlib.sha256(f"{machine}\0{version}".encode()).digest()[:8]) % HUNDRED
 
 
 def is_in_turn(release: Release, machine: str) -> bool:
-    """Return whether a machine belongs to those that a staged release is meant for so far.
+    """Return whether a staged release has been rolled out to a machine yet.
 
-    machine: its ID. "" belongs to all: a person has asked.
+    machine: its ID, or "" if the user asked for the update, which is then offered at once.
     """
     return not machine or share_of(machine, release.version) < release.rollout_percent
 
 
 def newest(channel: Channel, machine: str = "") -> Release | None:
-    """Return the newest release that is meant for this machine, or None."""
+    """Return the newest release that has been rolled out to this machine, or None."""
     meant = [release for release in channel.releases if is_in_turn(release, machine)]
     return max(meant, key=lambda release: launcher.parts_of(release.version), default=None)
 
@@ -108,11 +108,14 @@ def require_newer(release: Release, own: str) -> None:
 
 
 def not_understanding(release: Release, members: Mapping[str, int]) -> list[str]:
-    """Return the names of those machines that could not speak to this release. members: name -> protocol."""
+    """Return the names of the machines that could not communicate with this release.
+
+    members: the protocol of each machine, by name.
+    """
     return sorted(name for name, protocol in members.items() if not release.understands(protocol))
 
 
 def warning(names: Iterable[str], version: str) -> Reason | None:
-    """Return the warning that some machines must be updated too, or None."""
+    """Return a warning that these machines must be updated too, or None if there are none."""
     listed = ", ".join(names)
     return Reason("update_others_first", {"machines": listed, "version": version}) if listed else None

@@ -1,4 +1,6 @@
-"""The sources of updates: the address of the build, or a folder such as a USB stick. Both have the same files."""
+"""The sources of updates: the address in the build, or a folder such as one on a USB stick. Both contain the same
+files.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,12 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """The name to show to the user: a host, or a folder."""
+        """The name to show to the user: a host name or a folder."""
         ...
 
     def read(self, path: str, start: int = 0) -> tuple[int, Generator[bytes, None, None]]:
-        """Open a file from an offset on. The result's first part is where it really begins, which may be 0.
+        """Open a file at an offset. Return the offset at which the data really starts, which may be 0, and the
+        data.
 
         Raises DownloadHTTPError if there is no such file, and DownloadError or OSError if it cannot be read.
         """
@@ -51,9 +54,10 @@ class Source(Protocol):
 
 
 class _Deadline:
-    """A deadline for each part of an answer, after which the connection is ended, however slowly something arrives.
+    """A time limit for each part of a response. If a part is late, the connection is closed, even if bytes still
+    trickle in.
 
-    One thread watches over all parts. Use it as `with deadline:` around the wait for a part.
+    A single thread monitors all parts. Wait for each part in a `with deadline:` block.
     """
 
     def __init__(self, end: Callable[[], object]) -> None:
@@ -98,7 +102,7 @@ def _shut(connection: socket.socket) -> None:
 
 
 class _Connection(HTTPConnection):
-    """A connection that must receive all its headers before a deadline."""
+    """A connection that is closed unless it receives all response headers before a deadline."""
 
     def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
         with contextlib.closing(_Deadline(partial(_shut, self.sock))) as deadline, deadline:
@@ -106,7 +110,7 @@ class _Connection(HTTPConnection):
 
 
 class _TlsConnection(HTTPSConnection):
-    """The same with TLS."""
+    """A TLS connection that is closed unless it receives all response headers before a deadline."""
 
     def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
         with contextlib.closing(_Deadline(partial(_shut, self.sock))) as deadline, deadline:
@@ -125,7 +129,7 @@ class WebSource:
     """A repository at an HTTPS address. Redirects are not followed."""
 
     def __init__(self, address: str) -> None:
-        """Raises BadInput if the address is not safe."""
+        """Create a source for this address. Raises BadInput unless the address uses HTTPS or a loopback host."""
         self._address, self.name = address.rstrip("/"), update_host(address)
         options: Mapping[str, object] = {"retries": False, "timeout": TIMEOUT, "headers": {"User-Agent": AGENT}}
         if urlsplit(address).scheme == "https":
@@ -181,10 +185,10 @@ def _stream(answer: urllib3.BaseHTTPResponse) -> Generator[bytes, None, None]:
 
 
 class FolderSource:
-    """A repository in a folder, such as on a USB stick."""
+    """A repository in a folder, such as one on a USB stick."""
 
     def __init__(self, folder: Path) -> None:
-        """Use a folder, or the one that contains the given file. Raises BadInput if no repository is there."""
+        """Find the repository in or near the given folder or file. Raises BadInput if there is none."""
         places = (folder, folder / "poolhouse-updates", folder.parent, folder.parent.parent)
         repository = next((place for place in places if (place / METADATA / "timestamp.json").is_file()), None)
         if repository is None:
@@ -213,10 +217,10 @@ def _file_chunks(handle: int, start: int) -> Generator[bytes, None, None]:
 
 
 class SourceFetcher(FetcherInterface):
-    """Gives the TUF client the files of a source."""
+    """Provides the files of a source to the TUF client."""
 
     def __init__(self, source: Source, seconds: float, stop: threading.Event | None = None) -> None:
-        """Read from a source for so many seconds, or until `stop` is set."""
+        """Create a fetcher that reads from a source for at most `seconds`, or until `stop` is set."""
         self._source, self._stop = source, stop or threading.Event()
         self._until = time.monotonic() + seconds
 

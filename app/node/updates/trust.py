@@ -1,7 +1,8 @@
-"""The Update Framework's client: which files of a repository are genuine, current, and belong together.
+"""The client of The Update Framework (TUF). It checks that a repository's files are genuine, current and
+consistent.
 
-The keys, signatures, expiry and order of versions are the business of `tuf`. This file turns its errors into sentences
-and adds downloads that resume.
+The `tuf` library checks the keys, signatures, expiry dates and the order of versions. This module converts its errors
+to sentences, and adds downloads that can be resumed.
 """
 
 from __future__ import annotations
@@ -44,12 +45,14 @@ SHA256 = "sha256"
 
 
 class TrustedRepository:
-    """A repository of updates, as far as the keys that this copy knows vouch for it. Its methods block."""
+    """A repository of updates, verified with the keys that came with this copy. Its methods block."""
 
     def __init__(self, source: Source, root: bytes, folder: Path, stop: threading.Event | None = None) -> None:
-        """Use a source. root: the keys that came with this copy. folder: for what was verified so far.
+        """Open the repository at a source.
 
-        stop: ends the reading of metadata once it is set.
+        root: the keys that came with this copy.
+        folder: the folder for verified metadata.
+        stop: aborts the reading of metadata when set.
         """
         self.source = source
         self._fetcher = SourceFetcher(source, READ_SECONDS, stop)
@@ -75,7 +78,7 @@ class TrustedRepository:
         return parse_channel(data, self.source.name)
 
     def target(self, path: str) -> TargetFile:
-        """Return what the signed metadata says about a file. Raises AppError."""
+        """Return the size and hashes of a file according to the signed metadata. Raises AppError."""
         with told(self.source.name):
             target = self._client.get_targetinfo(path)
         if target is None or SHA256 not in target.hashes:
@@ -90,9 +93,11 @@ class TrustedRepository:
         stop: threading.Event | None = None,
         waits: tuple[float, ...] = WAITS,
     ) -> Path:
-        """Fetch a file, going on with what is there of it, and return its path. Raises AppError, or Canceled.
+        """Download a file into `folder`, resuming an earlier download, and return its path. Raises AppError, or
+        Canceled.
 
-        tell: called with the bytes that are there of this file.
+        tell: called with the number of bytes downloaded so far.
+        waits: the pauses between attempts, in seconds.
         """
         stop = stop or threading.Event()
         done = folder / target.hashes[SHA256]
@@ -132,7 +137,7 @@ class TrustedRepository:
     def _go_on(
         self, target: TargetFile, part: Path, tell: Callable[[int], None], stop: threading.Event, pace: _Pace
     ) -> None:
-        """Fetch what is missing of a file over one connection. Raises Unreachable if the connection breaks."""
+        """Download the rest of a file over one connection. Raises Unreachable if the connection breaks."""
         have = _size(part)
         if have > target.length:
             part.unlink()
@@ -159,13 +164,13 @@ class TrustedRepository:
 
 
 class _Pace:
-    """The rate of one download, which a server must not let drip for ever."""
+    """The rate of one download. It ensures that a server cannot send bytes very slowly forever."""
 
     def __init__(self, source: str) -> None:
         self._source, self._begun, self._n_bytes = source, time.monotonic(), 0
 
     def require(self, n_bytes: int = 0) -> None:
-        """Count what arrived. Raises Unreachable if a period brought too little."""
+        """Count received bytes. Raises Unreachable if too few bytes have arrived during a period."""
         self._n_bytes += n_bytes
         seconds = time.monotonic() - self._begun
         if seconds < PACE_SECONDS:
@@ -176,7 +181,7 @@ class _Pace:
 
 
 def arrived_bytes(target: TargetFile, folder: Path) -> int:
-    """Return how much of a file an earlier download left in a folder."""
+    """Return how many bytes of a file an earlier download left in a folder."""
     for name in (target.hashes[SHA256], f"{target.hashes[SHA256]}.part"):
         with suppress(OSError):
             return min((folder / name).stat().st_size, target.length)
@@ -184,7 +189,7 @@ def arrived_bytes(target: TargetFile, folder: Path) -> int:
 
 
 def _address(target: TargetFile) -> str:
-    """Return the path of a file in a repository with consistent snapshots."""
+    """Return the path of a file in a repository. With consistent snapshots, the file name starts with the hash."""
     folder, slash, name = target.path.rpartition("/")
     return f"{TARGETS}/{folder}{slash}{target.hashes[SHA256]}.{name}"
 
@@ -204,7 +209,7 @@ def _is_genuine(path: Path, target: TargetFile) -> bool:
 
 @contextmanager
 def told(place: str) -> Iterator[None]:
-    """Turn errors of the TUF client, the network and the disk into sentences."""
+    """Convert errors of the TUF client, the network and the disk to AppErrors."""
     try:
         yield
     except ExpiredMetadataError as error:

@@ -1,7 +1,7 @@
-"""The updates of this computer: checks on request or daily, installing in the background, restarting, going back.
+"""The updates of this computer: manual and daily checks, installation in the background, restart and rollback.
 
-Updates come from the address of the build or from a folder, and never from a machine of the household: its files would
-be verified all the same, but only the address says what is newest.
+Updates come from the address in the build or from a folder, never from another machine of the household. Files from a
+machine could be verified as well, but only the address shows which version is the newest.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ HEALTHY_SECONDS = 5.0  # a node that runs so long has started well
 
 
 class UpdateService:
-    """Checks for, installs and starts updates. `members` returns the protocols of the household's other machines."""
+    """Checks for, installs and starts updates.
+
+    members: returns the protocol of each other machine of the household, by name.
+    """
 
     def __init__(
         self,
@@ -65,7 +68,9 @@ class UpdateService:
         self._phase = ""
 
     async def run(self) -> None:
-        """Note a good start, report a failed one, and check once a day until canceled if the owner enabled that."""
+        """Report a newer version that failed to start, record that this one started well, and check for updates
+        once a day if the owner enabled that. Runs until canceled.
+        """
         await self._report_failures()
         healthy = asyncio.get_running_loop().call_later(HEALTHY_SECONDS, self._mark_started)
         try:
@@ -89,7 +94,7 @@ class UpdateService:
         return not 0 <= self._now() - self._kept().last_contact < DAY_SECONDS
 
     def state(self) -> UpdatesState:
-        """Return the newest known version, what can be done with it, and how far an installation is."""
+        """Return the newest known version, the possible actions, and the progress of an installation."""
         kept, store = self._kept(), self._updater.store
         release = kept.release
         obstacle = self._updater.obstacle()
@@ -130,7 +135,7 @@ class UpdateService:
         )
 
     async def check(self) -> UpdatesState:
-        """Check now. Raises AppError."""
+        """Check for updates now. Raises AppError."""
         source = await self._source("")
         async with self._asking:
             await self._keep(msgspec.structs.replace(self._kept(), last_contact=self._now()))
@@ -140,9 +145,10 @@ class UpdateService:
         return self.state()
 
     async def install(self, folder: str = "", *, anyway: bool = False) -> UpdatesState:
-        """Install the newest version in the background, from a folder or from the address. Raises AppError.
+        """Start installing the newest version in the background, from a folder or from the address. Raises
+        AppError.
 
-        anyway: install from a folder even if machines of the household would not understand the new version.
+        anyway: install from a folder even if machines of the household could not communicate with the new version.
         """
         if (obstacle := self._updater.obstacle()) is not None:
             raise obstacle
@@ -157,19 +163,19 @@ class UpdateService:
         return self.state()
 
     async def cancel(self) -> UpdatesState:
-        """Stop an installation. What was downloaded is kept for the next try."""
+        """Stop an installation. The downloaded bytes are kept for the next try."""
         self._stop.set()
         if self._task is not None:
             await asyncio.wait({self._task})
         return self.state()
 
     async def roll_back(self) -> UpdatesState:
-        """Use the earlier version from the next start on. Raises AppError."""
+        """Select the previous version for the next start. Raises AppError."""
         await run_to_completion(self._updater.roll_back)
         return self.state()
 
     def answer_wish(self) -> UpdatesState:
-        """Forget that another machine asked for an update: the owner answered."""
+        """Forget the request of another machine to update, because the owner has answered it."""
         if self._household is not None:
             self._household.answered()
         return self.state()
@@ -189,7 +195,7 @@ class UpdateService:
             raise Refused("update_none_ready")
 
     async def _install(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run an installation, and keep its error for the window."""
+        """Run an installation, and save its error so that the window can show it."""
         try:
             await work
         except Canceled:
@@ -204,7 +210,9 @@ class UpdateService:
             self._phase = ""
 
     async def _install_folder(self, source: Source, anyway: bool) -> None:
-        """Install what a folder has. Raises Refused with the warning about it, which the user has not seen before."""
+        """Install the newest version in a folder. Unless `anyway` is set, raises Refused with the warning about
+        it, which the user has not seen yet.
+        """
         offer = await self._find(source, "")
         caution = self._caution(offer.release)
         if caution is not None and not anyway:
@@ -212,8 +220,9 @@ class UpdateService:
         await self._fetch(offer)
 
     async def _install_shown(self, source: Source) -> None:
-        """Install the version that the user has seen with its size, changes and warning. Raises Refused if there is
-        another by now."""
+        """Install the version whose size, changes and warning the user has seen. Raises Refused if a different
+        version is offered now.
+        """
         shown = self._kept().release
         offer = await self._find(source, self._machine())
         if shown is not None and shown.version != offer.release.version:
@@ -234,7 +243,7 @@ class UpdateService:
         await run_to_completion(lambda: self._updater.install(offer, self._tell, self._stop), self._stop.set)
 
     def _caution(self, release: Release) -> Reason | None:
-        """Return which connected machines a release would not understand, or None."""
+        """Return a warning that names the connected machines that could not communicate with a release, or None."""
         return warning(not_understanding(release, self._members()), release.version)
 
     def _tell(self, done: int, total: int) -> None:
@@ -250,14 +259,14 @@ class UpdateService:
         await self._keep(record)
 
     async def _report_failures(self) -> None:
-        """Write a version that did not start into the journal, once."""
+        """Report a version that failed to start in the journal, but only once."""
         notice, kept = self._rolled_back(self._updater.store), self._kept()
         if notice is not None and kept.failed != notice.facts["version"]:
             self._note(notice)
             await self._keep(msgspec.structs.replace(kept, failed=str(notice.facts["version"])))
 
     def _rolled_back(self, store: VersionStore | None) -> Reason | None:
-        """Return the notice that a newer version did not start, or None."""
+        """Return a notice that a newer version failed to start, or None."""
         failures = store.failures() if store else {}
         newer = [version for version in failures if launcher.is_newer(version, self._updater.own)]
         if not newer:
@@ -289,11 +298,11 @@ class UpdateService:
         return source
 
     def _kept(self) -> CheckRecord:
-        """Return the last check, which the command line may have made."""
+        """Return the result of the last check, which the command line may have made."""
         return read_record(self._file)
 
     async def _keep(self, record: CheckRecord) -> None:
-        """Save the result to disk. If that fails, it is lost."""
+        """Save the result of a check to disk. An error is only logged."""
         try:
             await run_to_completion(lambda: write_record(self._file, record))
         except OSError as error:

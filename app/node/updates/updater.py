@@ -1,6 +1,7 @@
-"""Finding and installing an update, step by step. Everything here blocks; the command line and the node run it.
+"""The search for an update and its installation, step by step. All functions block; the command line and the node
+call them.
 
-The client that checks signatures is imported by the first search only, because it takes memory that few nodes need.
+The client that checks signatures uses memory that few nodes need, so it is imported only by the first search.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ Tell = Callable[[int, int], None]  # bytes done, of so many
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """The facts of this build about updates: the keys of its publisher, and the address where they appear."""
+    """The update settings of this build: the keys of its publisher, and the address where updates are published."""
 
     root: bytes | None = None
     address: str = ""
 
     @classmethod
     def of_this_copy(cls, folder: Path = KEYS) -> Build:
-        """Return what came with this copy, or nothing."""
+        """Return the keys and the address that came with this copy. Both are empty if it has none."""
         try:
             with (folder / ROOT).open("rb") as file:
                 root = file.read(MAX_ROOT_BYTES)
@@ -66,7 +67,9 @@ class Build:
         return update_host(self.address) if self.root and self.address else ""
 
     def source(self) -> WebSource | None:
-        """Return where this build looks for updates, or None. Raises BadInput if its address is not safe."""
+        """Return the source where this build looks for updates, or None. Raises BadInput if its address is not
+        safe.
+        """
         if not self.host:
             return None
         from app.node.updates.sources import WebSource
@@ -76,7 +79,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A release that a repository has for this computer."""
+    """A release that a repository offers for this computer."""
 
     release: Release
     download_bytes: int  # of the layers that are not here yet
@@ -88,7 +91,9 @@ class Updater:
     """Finds and installs updates for this copy."""
 
     def __init__(self, build: Build, store: VersionStore | None, folder: Path, own: str = __version__) -> None:
-        """Use a store, or None if this copy cannot update itself. folder: for what was verified, without a store."""
+        """Create the updater. `store` is None if this copy cannot update itself; verified metadata is then saved
+        in `folder`.
+        """
         self.build, self.store, self.own = build, store, own
         self._metadata = (store.folder if store else folder) / METADATA
 
@@ -103,8 +108,9 @@ class Updater:
     ) -> Offer | None:
         """Return the newest release of a source, or None if it has none. Raises AppError.
 
-        machine: the ID by which staged releases reach some machines first; "" gets them at once. stop: ends the search
-        with an error once it is set.
+        machine: the ID that decides whether a staged release has been rolled out to this machine yet. If it is "",
+            every release is offered at once.
+        stop: aborts the search with an error when set.
         """
         if self.build.root is None:
             raise Refused("update_no_keys")
@@ -124,7 +130,9 @@ class Updater:
         return Offer(release, needed, is_staged and launcher.is_newer(release.version, self.own), repository)
 
     def install(self, offer: Offer, tell: Tell = lambda done, of: None, stop: threading.Event | None = None) -> None:
-        """Fetch what is missing, check it, and let the next start use it. Raises AppError, or Canceled."""
+        """Download the missing layers, verify them, and install the release for the next start. Raises AppError,
+        or Canceled.
+        """
         if (obstacle := self.obstacle()) is not None:
             raise obstacle
         from app.node.updates.trust import arrived_bytes
@@ -157,7 +165,7 @@ class Updater:
             store.remove_unused(self.own)
 
     def roll_back(self) -> str:
-        """Let the next start use the earlier version, and return it. Raises AppError."""
+        """Select the previous version for the next start, and return it. Raises AppError."""
         if self.store is None:
             raise self.obstacle() or Refused("update_no_previous")
         with self.store.locked():
@@ -165,7 +173,9 @@ class Updater:
 
     @contextmanager
     def _reading(self, stop: threading.Event | None) -> Iterator[None]:
-        """Let only one process at a time read metadata, as their folder demands. Raises Busy, or Refused."""
+        """Lock the metadata folder while the block runs, because only one process may use it at a time. Raises
+        Busy or Refused.
+        """
         lock = HomeLock(self._metadata.with_name("metadata.lock"))
         until = time.monotonic() + READ_SECONDS
         try:

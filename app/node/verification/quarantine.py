@@ -1,4 +1,4 @@
-"""The quarantine. Machines that computed wrong results run no part of a model until the user releases them."""
+"""The quarantine. A machine that computed wrong results runs no part of a model until the user releases it."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ class Quarantine:
         self._since = dict(self._read().since)
 
     def _read(self) -> _File:
-        """Return the saved quarantine. If the file is damaged, set it aside and report that its machines are in use
-        again."""
+        """Return the saved quarantine. If the file is damaged, set it aside and report that the quarantined
+        machines are in use again.
+        """
         try:
             return read_json(self._file, _File)
         except FileNotFoundError:
@@ -63,7 +64,7 @@ class Quarantine:
     def reasons(
         self, names: Mapping[MachineId, Machine], other_reasons: Mapping[MachineId, Reason]
     ) -> dict[MachineId, Reason]:
-        """Return `other_reasons`, but with the quarantine as the reason for each quarantined machine that is online."""
+        """Return `other_reasons`, with the reason of each quarantined online machine replaced by the quarantine."""
         own = {
             key: Reason("machine_doubted", {"machine": names[key].name})
             for key in self._since

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class SpareMemory:
-    """The spare memory of one machine, used by one check at a time.
+    """The spare memory of one machine. Only one check may use it at a time.
 
     spare_bytes: returns how many bytes could still be loaded here in addition to everything loaded or promised.
     """
@@ -37,8 +37,11 @@ class SpareMemory:
         return self._resident_bytes() if self._resident_bytes is not None else 0
 
     async def run_check(self, check: Callable[[int], Coroutine[Any, Any, T]]) -> T:
-        """Run a check and return its result. Like all speculative work, the check may use half of the spare memory.
-        Raises StageLost as soon as the memory is needed, and the errors of the check."""
+        """Run a check and return its result. `check` is called with the number of bytes that it may use: half of
+        the spare memory.
+
+        Raises StageLost as soon as the memory is needed, and the errors of the check.
+        """
         gone = StageLost("pipeline_closed")
         async with self._turn:
             if self._n_wanting:

@@ -130,7 +130,7 @@ class Verifier:
                 self._samples.forget(sample)
 
     def _tried_enough(self, sample: Sample) -> bool:
-        """Count an interrupted try. Return whether there were so many that the sample should be dropped."""
+        """Count an interrupted try. Return whether the sample has been tried so often that it should be dropped."""
         n_tries = self._samples.postpone(sample)
         if n_tries < MOST_TRIES:
             return False
@@ -140,7 +140,7 @@ class Verifier:
         return True
 
     async def _is_settled(self, plan: Plan, sample: Sample) -> bool:
-        """Check the sample. Return False if another try might still settle it."""
+        """Check the sample. Return False if another try might still produce a result."""
         stage = self._stage_set.stage_of(sample.run)
         if stage is None or stage.machine in self.quarantine:
             return True
