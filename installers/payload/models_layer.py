@@ -11,15 +11,16 @@ from scripts.real_models import SMOLLM2, fetch
 from scripts.real_models import folder as kept_models
 
 GUIDE = PROJECT / "resources" / "guide.gguf"
+SHIPPED_AS = "SmolLM2-135M-Instruct"  # the name that users see, without the number format
 
 
 def build(folder: Path) -> None:
     """Make the layer in `folder`. Raises Trouble."""
     folder.mkdir(parents=True, exist_ok=True)
     fetch(SMOLLM2, kept_models())
-    for path in (GUIDE, kept_models() / SMOLLM2.file):
-        _link_or_copy(path, folder / path.name)
-    shutil.copyfile(kept_models() / f"{SMOLLM2.file}.LICENSE", folder / f"{SMOLLM2.file}.LICENSE.txt")
+    _link_or_copy(GUIDE, folder / GUIDE.name)
+    _link_or_copy(kept_models() / SMOLLM2.file, folder / f"{SHIPPED_AS}.gguf")
+    shutil.copyfile(kept_models() / f"{SMOLLM2.file}.LICENSE", folder / f"{SHIPPED_AS}.gguf.LICENSE.txt")
 
 
 def _link_or_copy(source: Path, target: Path) -> None:

@@ -100,7 +100,7 @@ def build(version: str, rebuild: bool = False, updates: Path | None = None) -> P
 
 def models(rebuild: bool) -> Layer:
     """Return the layer of models, which is the same on all systems."""
-    models_key = f"{tree_hash.file_hash(models_layer.GUIDE)[:8]}-{SMOLLM2.sha256[:8]}"
+    models_key = f"{tree_hash.file_hash(models_layer.GUIDE)[:8]}-{SMOLLM2.sha256[:8]}-{key(models_layer)}"
     return layer("models", models_key, models_layer.build, rebuild)
 
 

@@ -25,7 +25,7 @@ from tests.network.namespaces import lan
 pytestmark = [pytest.mark.installers, pytest.mark.root, pytest.mark.timeout(900)]
 SUITES = ("bookworm", "trixie")
 NEWER = "0.2.0"
-SMOLLM2 = "SmolLM2-135M-Instruct.Q4_1"
+SMOLLM2 = "SmolLM2-135M-Instruct"
 MOST_SECONDS = 60
 HOME = "home/anna"
 DATA = f"{HOME}/.local/share/poolhouse"
