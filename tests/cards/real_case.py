@@ -3,7 +3,8 @@
 The Guide runs in real, confined workers. It is asked its own questions, eight at once, and the answers are compared
 with those of the same pipeline on the processor. The others run in one process and read eight texts token by token; the
 probabilities of the next tokens are compared by their Kullback–Leibler divergence. With --float32, the weights are
-converted to float32 first, because the processor rounds hidden states only where it multiplies quantized weights.
+converted to float32 first, because the processor rounds hidden states only where it multiplies quantized weights. With
+--exact, device and processor are both compared with the processor in float32, which shows whose rounding it is.
 """
 
 from __future__ import annotations
@@ -79,11 +80,18 @@ async def guide(home: Home, n_questions: int, devices: Sequence[str] = DEVICE) -
     }
 
 
-def divergences(home: Home, file: Path, texts: Answers, devices: Sequence[str] = DEVICE) -> dict[str, Any]:
-    """Return the mean and the largest divergence over N_POSITIONS of each text."""
-    entry = home.shelf.import_file(file)
+def divergences(
+    home: Home, file: Path, texts: Answers, devices: Sequence[str] = DEVICE, reference: Path | None = None
+) -> dict[str, Any]:
+    """Return the mean and the largest divergence over N_POSITIONS of each text.
+
+    reference: the file that the processor computes, if it is another one.
+    """
+    entries = [home.shelf.import_file(each) for each in (reference or file, file)]
     began = time.monotonic()
-    expected, computed = (logits(home, entry, each, texts) for each in (PROCESSOR, devices))
+    expected, computed = (
+        logits(home, entry, each, texts) for entry, each in zip(entries, (PROCESSOR, devices), strict=True)
+    )
     kl = [divergence(row, computed[key]) for key, row in expected.items()]
     return {
         "positions": len(kl),
@@ -157,6 +165,7 @@ def main() -> int:
     parser.add_argument("file", nargs="?", help="of the real model whose shaders are compiled")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--float32", action="store_true", help="convert the weights to float32 first")
+    parser.add_argument("--exact", action="store_true", help="compare both with the processor in float32")
     parser.add_argument("--one", action="store_true", help="only one of the three stages on the device")
     args = parser.parse_args()
     os.environ.update(environment())
@@ -170,9 +179,14 @@ def main() -> int:
         else:
             file = folder() / (SMOLLM2 if args.model == "smollm2" else GEMMA3).file
             texts = asyncio.run(passages(file))
-            figures = divergences(
-                home, in_float32(file, Path(scratch) / "float32.gguf") if args.float32 else file, texts, devices
-            )
+            plain = in_float32(file, Path(scratch) / "float32.gguf") if args.float32 or args.exact else file
+            if args.exact:
+                figures = {
+                    name: divergences(home, file, texts, each, plain)
+                    for name, each in (("device", devices), ("processor", PROCESSOR))
+                }
+            else:
+                figures = divergences(home, plain, texts, devices)
     print(json.dumps(figures), flush=True)
     return 0
 
