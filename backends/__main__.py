@@ -32,10 +32,10 @@ ASLEEP_S = 1.0  # how long not to poll after that
 
 
 def main(arguments: list[str]) -> int:
-    """Serve frames until standard input ends, or run a subcommand.
+    """Serve frames until standard input ends, or run a subcommand. Return the exit code.
 
-    `probe` reports on the engines named after it, or on all engines. `walls` confines this process and reports which
-    restrictions took effect.
+    `probe` reports on the engines named after it, or on all engines. `check` compares a device with the processor.
+    `walls` confines this process and reports which restrictions took effect.
     """
     if arguments[:1] == ["probe"]:
         from backends.probe import probe
@@ -142,7 +142,10 @@ class FrameWait:
 
 
 def serve(frames_in: int, frames_out: int) -> int:
-    """Answer each frame before reading the next. The process has only this thread, which also runs the engine."""
+    """Answer frames one at a time until the input ends. Return the exit code.
+
+    The process has only this thread, which also runs the engine.
+    """
     from backends.worker.service import Service  # heavy, so only after the restart for huge pages
 
     service = Service(alone=True)

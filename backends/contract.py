@@ -153,11 +153,11 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class PictureGrid:
-    """A picture whose rows have positions in two dimensions (M-RoPE): its first row's index in the sequence, and its
-    size in rows.
+    """A picture whose rows have positions in two dimensions (M-RoPE).
 
-    All its rows have the same position in time. Row `n` is in line `n // n_columns` and column `n % n_columns`. Text
-    after the picture continues as if it had as many positions as its longer side.
+    first: the index of its first row in the sequence. All its rows have the same position in time. Row `n` is in line
+    `n // n_columns` and column `n % n_columns`. For the text after it, the picture counts as many positions as its
+    longer side has rows.
     """
 
     first: int
@@ -190,7 +190,7 @@ class PictureRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The token ids of a step, in the order of its segments. A negative id is that of a row of a picture.
+    """The token ids of a step, in the order of its segments. A negative id stands for a row of a picture.
 
     sees_all: whether every row attends to all rows of the step, and not only to those before it.
     """
@@ -214,8 +214,8 @@ class Hidden:
 class Logits:
     """The scores for the next token: float32 `[n_rows, n_vocab]`, valid until the stage's next step.
 
-    There is one row for the last position of each segment for which logits were requested, or as many as were
-    requested for its last positions.
+    Each segment for which logits were requested has one row, for its last position, or one row for each of its last
+    positions if the request asked for several.
     """
 
     segments: tuple[Segment, ...]
@@ -269,7 +269,7 @@ class KvType(StrEnum):
 class CardSplit(StrEnum):
     """The division of a stage among several devices.
 
-    llama.cpp's third way, by rows, is left out: of its back ends only SYCL and Hexagon have it.
+    llama.cpp's third mode, by rows, is not supported here, because only its SYCL and Hexagon back ends implement it.
     """
 
     LAYERS = "layers"  # each device holds consecutive layers
@@ -280,7 +280,7 @@ class CardSplit(StrEnum):
 class FamilyTraits:
     """The peculiarities of a model family that an engine must handle.
 
-    They are stated as traits, so engines do not need to know the families.
+    Engines check these traits, so they do not need to know the families.
     """
 
     input_scale: float = 1.0  # factor for each incoming value
@@ -332,7 +332,7 @@ DEFAULT_CHECKPOINTS = CheckpointRule()
 
 @dataclass(frozen=True, slots=True)
 class StageConfig:
-    """Everything that an engine needs to load one stage. Sizes stay fixed until the stage is closed."""
+    """Everything that an engine needs to load one stage. It stays the same until the stage is closed."""
 
     engine: str  # LLAMACPP, PYTORCH, APPLE or "fake"
     path: str  # the stage file, or the whole model for Role.WHOLE
@@ -371,7 +371,7 @@ class StageConfig:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Return all devices that compute layers; none if only the processor does."""
+        """Return all devices that compute layers, or an empty tuple if only the processor does."""
         return (self.device, *self.more_devices) if self.device else ()
 
     @property
@@ -392,9 +392,9 @@ def can_separate_slots(slots: int, kv_cells: int, context: int) -> bool:
 
 
 def scored_rows(slots: int, *, recurrent: bool = False) -> int:
-    """Return the most rows of one step whose scores are needed: one for each slot, and one for each guess.
+    """Return the maximum number of rows in one step that need scores: one for each slot, and one for each guess.
 
-    A recurrent state cannot forget a wrong guess, so nothing is guessed for it.
+    A recurrent state cannot undo a wrong guess, so recurrent models get no guesses.
     """
     return slots + (0 if recurrent else MOST_GUESSES)
 
@@ -405,9 +405,9 @@ class Stage(Protocol):
     def forward(self, batch: Tokens | Hidden, due: Sequence[int], n_scored: Sequence[int] = ()) -> Hidden | Logits:
         """Compute one step and append its keys and values to the KV cache.
 
-        due: indexes of the segments whose last position needs logits; only the last stage uses them. n_scored: how many
-        of the last positions of each of these segments need them; if empty, only the last one. The last stage returns
-        Logits, with the rows of these segments in order. The others return Hidden. Raises StageError if the step cannot
+        due: the indexes of the segments that need logits; only the last stage uses them. n_scored: the number of last
+        positions that need logits, for each of these segments; if empty, one for each. The last stage returns Logits,
+        with the rows of these segments in order. All other stages return Hidden. Raises StageError if the step cannot
         be computed.
         """
         ...
@@ -448,11 +448,11 @@ class OutOfMemory(StageError):
 
 
 class DeviceUnusable(StageError):
-    """A graphics card that cannot compute a stage, because it or its library is missing, or is unfit or forbidden."""
+    """A graphics card that cannot compute a stage: the card or its library is missing, unsuitable or forbidden."""
 
 
 class FamilyUnfit(DeviceUnusable):
-    """A graphics card that lacks an operation of these layers or computes them wrongly. It may suit other models."""
+    """A graphics card that cannot compute these layers, or computes them wrongly. Other models may work on it."""
 
 
 class NotFinite(StageError):
@@ -471,7 +471,7 @@ class BadSlots(StageError):
 
 
 class UnprovedEngine(StageError):
-    """An engine version that was never tested on parts of a model, so its results might be wrong."""
+    """An engine version that was never tested with models split into stages, so its results might be wrong."""
 
 
 class TemplateFailed(CodedError):

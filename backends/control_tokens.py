@@ -1,4 +1,4 @@
-"""Control tokens that stand in ordinary text, such as `<|im_end|>`, which only a chat template may write."""
+"""The removal of control tokens such as `<|im_end|>` from ordinary text. Only a chat template may write them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ BREAK = "\N{ZERO WIDTH SPACE}"
 
 
 class ControlTokenBreaker:
-    """A filter after which no text stands for a control token of one model.
+    """A filter that alters text so that the model does not read any of it as a control token.
 
-    What people and programs send, documents, file names and results of tools may come from anybody. Without the filter,
-    such a text could end its own message and begin one that seems to come from somebody else.
+    Messages, documents, file names and tool results may come from anybody. Without the filter, such a text could end
+    its own message and begin another that seems to come from somebody else.
     """
 
     def __init__(self, markers: Iterable[str]) -> None:
@@ -30,12 +30,12 @@ class ControlTokenBreaker:
         self._beginnings = re.compile("|".join(sorted(pairs)) or r"(?!)")
 
     def except_for(self, kept: Iterable[str]) -> ControlTokenBreaker:
-        """Return a filter that leaves some markers as they are."""
+        """Return a filter that leaves the markers in `kept` unchanged."""
         left = self._markers.difference(kept)
         return self if left == self._markers else ControlTokenBreaker(left)
 
     def text(self, text: str) -> str:
-        """Return the text with an invisible space in each marker."""
+        """Return the text with a zero-width space inserted into each marker."""
 
         def broken(start: re.Match[str]) -> str:
             at = start.start()
@@ -45,7 +45,7 @@ class ControlTokenBreaker:
         return self._beginnings.sub(broken, text)
 
     def value(self, value: Any) -> Any:
-        """Return text, or JSON with its keys, without markers."""
+        """Return a JSON value with the filter applied to all its strings and keys."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):

@@ -151,7 +151,7 @@ class FakeStage:
         return b"".join(MARK.pack(mark) for mark in self._marks[slot])
 
     def lay_out(self, slot: int, grids: Sequence[PictureGrid]) -> None:
-        """Do nothing: its layers know no positions."""
+        """Do nothing, because these layers ignore positions."""
 
     def share(self, most: int) -> int:
         return min(most, self._config.threads)
@@ -171,7 +171,7 @@ class FakeStage:
         return rows
 
     def _seen(self, ids: NDArray[np.int64], pictures: PictureRows | None) -> NDArray[np.int64]:
-        """Return the ids with a token for each row of a picture, which depends on its first value."""
+        """Return the ids, replacing each id of a picture's row with a token that depends on the row's first value."""
         of_pictures = ids < 0
         if pictures is not None and of_pictures.any():
             rows = np.frombuffer(pictures.rows(ids[of_pictures].tolist()), dtype=VALUE)

@@ -184,9 +184,9 @@ ID = struct.Struct("<i")
 
 
 def guesses_to_wire(guesses: Sequence[Sequence[int]]) -> bytes:
-    """Return what follows the rows of a STEP that checks guesses.
+    """Encode guessed tokens. A STEP that checks guesses contains them after its rows.
 
-    guesses: for each segment, the guessed tokens at its end, which may be none. Its other rows are known.
+    guesses: for each segment, the guessed tokens at its end, or an empty sequence. Its other tokens are not guesses.
     """
     counts = b"".join(COUNT.pack(len(some)) for some in guesses)
     return counts + b"".join(ID.pack(token) for some in guesses for token in some)

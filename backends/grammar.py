@@ -83,7 +83,7 @@ class ForkedEvaluator:
 class InProcessEvaluator:
     """An evaluator in this process, for systems that cannot fork.
 
-    If it hangs, the node ends the worker after a timeout.
+    If the evaluator hangs, the node ends the worker after a timeout.
     """
 
     def __init__(self, vocabulary: str, n_vocab: int) -> None:

@@ -38,7 +38,7 @@ CANDIDATE = np.dtype([("id", "<i4"), ("logit", "<f4"), ("p", "<f4")])
 
 
 class Ask(IntEnum):
-    """The kinds of requests to a grammar process."""
+    """The kind of a request to a grammar process."""
 
     OPEN = 1  # load a vocabulary: its expected number of tokens and the path of its file
     COMPILE = 2  # compile a grammar, replacing the previous one

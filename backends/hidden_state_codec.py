@@ -7,7 +7,7 @@ formats preserve them:
 - F16 writes a signed 16-bit exponent for each row, then the row's values in half precision, scaled down by that power
   of two. If the row fits into f16, the exponent is 0 and the values are exactly those of plain f16.
 - Q8 writes the positions of the `n_outliers` largest values of each row, then these values as float32. A bfloat16 scale
-  for each block of 32 values and one signed byte for each value follow. In their blocks, outliers are 0.
+  for each block of 32 values and one signed byte for each value follow. The bytes of outliers are 0.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _from_f16(payload: bytes | bytearray | memoryview, width: int) -> Rows:
 def _powers_of_two(exponents: NDArray[np.int32]) -> Rows:
     """Return a column of powers of two, one for each row.
 
-    Multiplying by it is as exact as ldexp and ten times as fast.
+    Multiplying by this column is as exact as ldexp and ten times as fast.
     """
     factors: Rows = np.ldexp(np.float32(1), exponents)[:, None]
     return factors

@@ -1,4 +1,4 @@
-"""The test of a device: a small model must give the same answer there as on the processor."""
+"""The test of a device with a small model, which must produce the same answer there as on the processor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ NEAR_TIE = 0.3  # scores closer than this share of the spread may be swapped by 
 
 
 def compare(path: str, device: str, library: str) -> KnownAnswer:
-    """Compute the same answer with a whole model on the processor and twice on a device. Raises StageError."""
+    """Compute an answer on the processor and twice on a device, and compare the scores. Raises StageError.
+
+    path: a whole model. library: the path of the device's back end.
+    """
     expected = _scores(path, "", "", None)
     tokens = [int(row.argmax()) for row in expected]
     return judge(expected, _scores(path, device, library, tokens), _scores(path, device, library, tokens))
@@ -43,7 +46,7 @@ def _apart(row: Rows, expected: Rows) -> float:
 
 
 def _agrees(row: Rows, expected: Rows) -> bool:
-    """Return whether the best token is the same, or nearly as good according to both."""
+    """Return whether the device's best token is also the best, or nearly the best, according to `expected`."""
     ours, theirs = int(row.argmax()), int(expected.argmax())
     return ours == theirs or expected[theirs] - expected[ours] < NEAR_TIE * expected.std()
 
@@ -51,7 +54,7 @@ def _agrees(row: Rows, expected: Rows) -> bool:
 def _scores(path: str, device: str, library: str, tokens: list[int] | None) -> list[Rows]:
     """Return the scores after a prompt and after each token of an answer.
 
-    tokens: the answer to follow. None follows the best tokens.
+    tokens: the answer. If None, each of its tokens is the one with the best score.
     """
     with closing(LlamaStage(_config(path, device, library))) as stage:
         prompt = [3 + 7 * index % (stage.n_vocab - 3) for index in range(PROMPT)]

@@ -129,7 +129,7 @@ class AnswerReader:
     def _likely(self, delta: Delta) -> tuple[TokenLogprobs, ...]:
         """Return the log probabilities of the tokens whose text has been sent.
 
-        Text may be held back because of a possible stop string or an incomplete character. Text removed by a stop
+        Text is held back if it may become a stop string or ends in an incomplete character. Text removed by a stop
         string is never sent.
         """
         begin = self._n_sent
@@ -152,7 +152,7 @@ class AnswerReader:
         return tuple(ready)
 
     def _is_hidden(self, begin: int, end: int) -> bool:
-        """Return whether all bytes of this token are hidden from the text."""
+        """Return whether all bytes of this token are excluded from the text."""
         return any(first <= begin and end <= last for first, last in self._hidden)
 
     def _is_cut_after_calls(self, events: list[CallEvent]) -> bool:
@@ -203,8 +203,8 @@ class Caller:
     """The caller of the API: the name of its key, the ID of this request, and its time of arrival.
 
     `program` distinguishes programs that use the same key. `forwarded_by` lists the marks of the nodes that have
-    forwarded the request. `only_loaded` requests are answered by the loaded models alone: no upstream gets them, and no
-    model is loaded for them.
+    forwarded the request. `only_loaded` restricts the request to loaded models: it is not sent to an upstream, and no
+    model is loaded for it.
     """
 
     key: str
@@ -260,7 +260,7 @@ class AnswerService:
 
     @asynccontextmanager
     async def line(self, key: str, model: str) -> AsyncGenerator[Turn, None]:
-        """Hold a place in the line for a model, and after admission the turn. Raises BadInput, Busy."""
+        """Keep a place in the queue for a model and, after admission, a turn. Raises BadInput, Busy."""
         name = await self._resolve_here(model)
         with self.queue.line(key, "" if model.removesuffix(":latest") in ANY_NAMES else name) as turn:
             yield turn
@@ -500,7 +500,7 @@ class AnswerService:
         return there is None or not there.is_ready
 
     def _serving_model(self, model: str) -> str:
-        """Return the loaded model whose slots a request for `model` uses.
+        """Return the name of the loaded model whose slots a request for `model` uses, or "" if none is loaded.
 
         This is `model` itself or the model that it would replace.
         """

@@ -1,5 +1,7 @@
-"""The types of all answers and errors of the API. The routes build their answers from them, and the OpenAPI document is
-generated from them."""
+"""The types of all answers and errors of the API.
+
+The routes build their answers from them, and the OpenAPI document is generated from them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ class Exact(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Poolhouse(Exact):
-    """The upstream that answered instead of the pool."""
+    """The part of an answer that names the upstream if the pool did not answer."""
 
     upstream: str
 
@@ -341,7 +343,7 @@ class ChatChunkChoice(Exact):
 
 
 class ChatChunk(WithOrigin, kw_only=True):
-    """One event of a stream; `[DONE]` comes after the last."""
+    """One event of a stream. The stream ends with `[DONE]` after the last one."""
 
     id: str
     object: Literal["chat.completion.chunk"]
@@ -382,7 +384,7 @@ class TextChunkChoice(Exact):
 
 
 class TextChunk(WithOrigin, kw_only=True):
-    """One event of a stream; `[DONE]` comes after the last."""
+    """One event of a stream. The stream ends with `[DONE]` after the last one."""
 
     id: str
     object: Literal["text_completion"]
@@ -657,7 +659,7 @@ class LoadingCause(Exact):
 
 
 class Loading(Exact):
-    """The state while the first model is loaded."""
+    """The server's state while it is loading its first model."""
 
     error: LoadingCause
 

@@ -28,7 +28,7 @@ class Turn:
     admitted: asyncio.Future[float]
 
     async def wait(self, seconds: float) -> bool:
-        """Wait at most this long for admission. Return whether it came. Raises Busy."""
+        """Wait for admission for at most `seconds`. Return whether the request was admitted. Raises Busy."""
         done, _ = await asyncio.wait({self.admitted}, timeout=seconds)
         if done:
             self.admitted.result()
@@ -36,13 +36,13 @@ class Turn:
 
 
 class FairQueue:
-    """A queue that lets a program with many requests delay only its own requests.
+    """A queue in which a program with many requests delays only its own requests.
 
-    room: returns how many answers a model may generate at the same time.
-    by: returns the loaded model that serves requests for a given model.
+    room: returns how many answers a model may generate at the same time. by: returns the loaded model that serves
+    requests for a given model.
 
-    If a model is full, requests for other models are not blocked. If the whole queue is full, a key with a shorter
-    line displaces the last request of the key with the longest line.
+    If a model is full, requests for other models are not blocked. If the whole queue is full, a new request of a key
+    with fewer waiting requests displaces the last request of the key that has the most.
     """
 
     def __init__(
@@ -62,8 +62,7 @@ class FairQueue:
         return sum(map(len, self._lines.values()))
 
     def n_running_by(self, serving: str) -> int:
-        """Return how many answers the loaded model `serving` is generating, regardless of which models the requests
-        named."""
+        """Return how many answers the loaded model `serving` is generating, whichever model the requests named."""
         return sum(n for model, n in self._running.items() if self._by(model) == serving)
 
     def is_full(self, model: str = "") -> bool:
@@ -77,8 +76,10 @@ class FairQueue:
 
     @contextmanager
     def line(self, key: str, model: str = "") -> Iterator[Turn]:
-        """Hold a place in the line, and after admission the turn, until the block ends. Raises Busy if the queue is
-        full."""
+        """Keep a place in the queue and, after admission, a turn until the block ends.
+
+        Raises Busy if it is full.
+        """
         turn = self._enter(key, model)
         try:
             yield turn
@@ -92,15 +93,15 @@ class FairQueue:
 
     @asynccontextmanager
     async def turn(self, key: str, model: str = "") -> AsyncGenerator[Turn, None]:
-        """Wait for a turn, and hold it until the block ends. Raises Busy if the queue is full."""
+        """Wait for a turn and keep it until the block ends. Raises Busy if the queue is full."""
         with self.line(key, model) as turn:
             await turn.admitted
             yield turn
 
     def place(self, turn: Turn) -> tuple[int, int] | None:
-        """Return a waiting request's place, from 1, and the estimated seconds until its turn. None if it does not wait.
+        """Return a waiting request's position, from 1, and the estimated seconds until its turn, or None.
 
-        Keys take turns, so a request waits for one request of each other key for each of its own key's requests.
+        Keys take turns, so for each of its own key's requests ahead, one request of every other key also goes first.
         """
         line = self._lines.get(turn.key, deque())
         if turn not in line:

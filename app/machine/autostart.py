@@ -104,8 +104,8 @@ def command(home: Home, *, headless: bool = False) -> list[str]:
 def program(setting: Callable[[str], str | None], exists: Callable[[Path], bool]) -> str:
     """Return the executable that a user would launch. Raises Refused if there is none.
 
-    This is the AppImage, the installed program, or the script next to the Python interpreter. What Windows' setup
-    program installed depends on the user, so it is found beside the app.
+    This is the AppImage, the installed program, or the script next to the Python interpreter. On Windows, the path of
+    the installation depends on the user, so the executable is looked up next to the app's folder.
     """
     image, unpacked = setting("APPIMAGE"), setting("APPDIR")
     base = setting(launcher.BASE) or sys.executable  # an update may have put the running version elsewhere

@@ -1,7 +1,7 @@
-"""The number of the format of a home's data, so that an older version leaves alone what it could not read.
+"""The version number of a home's data format, which keeps an older Poolhouse from changing data it cannot read.
 
-Each file protects itself against what is damaged or unknown. This number is for changes that an older version would
-take for damage: a newer version writes its number once, before it changes anything.
+Each file already protects itself against damaged or unknown content. This number is for changes that an older version
+would mistake for damage: a newer version writes its number once, before it changes anything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def claim(home: Home, version: str = __version__, own_format: int = FORMAT) -> None:
-    """Note that this version writes the data from now on. Raises Refused if they are newer, and BadInput."""
+    """Record that this version writes the data from now on.
+
+    Raises Refused if a newer version has written the data, and BadInput if the number cannot be saved.
+    """
     file = home.root / FILE
     noted = _read(file)
     if noted.format > own_format:
@@ -40,7 +43,10 @@ def claim(home: Home, version: str = __version__, own_format: int = FORMAT) -> N
 
 
 def _read(file: Path) -> _File:
-    """Return what is noted. A missing or damaged note forbids nothing: the files protect themselves."""
+    """Return the recorded format.
+
+    A missing or damaged record counts as format 1, because each file protects itself.
+    """
     try:
         return read_json(file, _File)
     except (OSError, ValueError):

@@ -40,7 +40,7 @@ def installation() -> Installation | None:
 
 
 def installed_version() -> str:
-    """Return the version that is installed now, or "". An update may have replaced the running one on the disk."""
+    """Return the version on disk, or "". It may be newer than the running version after an update."""
     try:
         return decode((APP.parent / MANIFEST).read_bytes(), Installation).version
     except (OSError, ValueError):
@@ -58,12 +58,12 @@ def unpacked_folder() -> Path | None:
 
 
 def window_starter() -> Path:
-    """Return where Windows' setup program puts the program that opens the window without a console."""
+    """Return the path that Windows' setup program uses for the program that opens the window without a console."""
     return APP.parent / "Poolhouse.exe"
 
 
 def models_folder() -> Path:
-    """Return the folder of the models that come with the app."""
+    """Return the folder of the models that are shipped with the app."""
     return APP.parent / "models" if installation() else APP / "resources"
 
 
@@ -73,5 +73,5 @@ def guide_file() -> Path:
 
 
 def shipped_models() -> tuple[Path, ...]:
-    """Return the other models that an installer brought."""
+    """Return the models, other than the Guide, that an installer brought."""
     return tuple(path for path in sorted(models_folder().glob("*.gguf")) if path.name != GUIDE)

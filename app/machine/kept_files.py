@@ -1,7 +1,10 @@
-"""Files of computed prompts: encrypted with this machine's key, limited in size, and deleted when long unused.
+"""Files of computed prompts.
 
-A file is a salt and then sealed pieces. Its key is derived from the salt, and each piece is bound to its place, to
-whether it is the last one, and to the name of the file. A file that was altered, cut short or renamed does not open.
+They are encrypted with this machine's key, limited in size, and deleted when long unused.
+
+A file consists of a salt and encrypted pieces. Its encryption key is derived from the salt and this machine's key.
+Each piece is bound to its position, to whether it is the last one, and to the name of the file, so a file that was
+altered, truncated or renamed cannot be opened.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ _NAME = re.compile(r"[0-9a-f]{64}")
 
 
 class DamagedFile(Exception):
-    """A file that this machine did not write in this form."""
+    """An error for a file that was not written by this machine in this format, or was changed afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class _Held:
 
 
 class SealedWriter:
-    """A file that is being written. It takes its place only when it is complete."""
+    """A writer for a new file. The file gets its final name only when it is complete."""
 
     def __init__(self, path: Path, key: bytes, positions: int, total_bytes: int) -> None:
         """Begin a file of `total_bytes`. Raises OSError."""
@@ -71,7 +74,7 @@ class SealedWriter:
             self._file.write(self._seal.close(self._number, piece, is_last=is_last))
 
     def commit(self) -> None:
-        """Put the complete file in its place. Raises OSError."""
+        """Complete the file and give it its final name. Raises OSError."""
         self._file.close()
         if self._left:
             self._part.unlink(missing_ok=True)
@@ -79,14 +82,14 @@ class SealedWriter:
         os.replace(self._part, self._path)
 
     def abort(self) -> None:
-        """Delete what was written."""
+        """Delete the incomplete file."""
         with suppress(OSError):  # what is still to be written does not fit on a full disk
             self._file.close()
         self._part.unlink(missing_ok=True)
 
 
 class SealedReader:
-    """A file that is being read. Nothing of a piece is returned before all of the piece was checked."""
+    """A reader for a file. It returns no data from a piece until the whole piece has been verified."""
 
     def __init__(self, path: Path, key: bytes) -> None:
         """Open a file. Raises OSError or DamagedFile."""
@@ -135,9 +138,9 @@ class _Seal:
 
 
 class KeptFiles:
-    """The folder of these files, with a folder for each owner: this machine, and each host whose layers it computes.
+    """The folder of these files. Its methods access the disk.
 
-    Its methods access the disk.
+    It has a subfolder for each owner: this machine, or a host whose layers run here.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -148,7 +151,7 @@ class KeptFiles:
         return sum(held.n_bytes for held in self._held())
 
     def limit_bytes(self, chosen_bytes: int | None) -> int:
-        """Return the most that all files may have: the owner's choice, or a part of the free disk."""
+        """Return the maximum size of all files: the owner's choice, or by default a share of the free disk."""
         if chosen_bytes is not None:
             return chosen_bytes
         place = next(path for path in (self._folder, *self._folder.parents) if path.exists())
@@ -156,9 +159,11 @@ class KeptFiles:
         return min(DEFAULT_BYTES, int(DISK_SHARE * free_bytes))
 
     def write(self, owner: str, name: str, key: bytes, positions: int, total_bytes: int, limit: int) -> SealedWriter:
-        """Begin a file, after deleting the ones that were not used for longest. Raises OSError if it cannot have room.
+        """Begin a file, after deleting the least recently used ones to make room.
 
-        limit: see `limit_bytes`.
+        Raises OSError if it cannot fit.
+
+        limit: the maximum size of all files together (see `limit_bytes`).
         """
         n_pieces = 1 + -(-total_bytes // PIECE_BYTES)
         if total_bytes + n_pieces * TAG_BYTES > limit:
@@ -169,7 +174,10 @@ class KeptFiles:
         return SealedWriter(path, key, positions, total_bytes)
 
     def read(self, owner: str, name: str, key: bytes) -> SealedReader | None:
-        """Open a file, which counts as use. Return None if there is none. Raises OSError or DamagedFile."""
+        """Open a file and mark it as just used.
+
+        Return None if there is no such file. Raises OSError or DamagedFile.
+        """
         path = self._path(owner, name)
         try:
             reader = SealedReader(path, key)
@@ -179,7 +187,7 @@ class KeptFiles:
         return reader
 
     def touch(self, owner: str, name: str) -> None:
-        """Count this as a use of a file."""
+        """Mark a file as just used."""
         with suppress(OSError):  # it was deleted, or the disk is read-only
             os.utime(self._path(owner, name))
 
@@ -197,11 +205,11 @@ class KeptFiles:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def owners(self) -> list[str]:
-        """Return the owners of files, without this machine."""
+        """Return the owners that have files, other than this machine."""
         return [path.name for path in self._folder.glob("*") if path.is_dir() and _NAME.fullmatch(path.name)]
 
     def trim(self, most_bytes: int) -> None:
-        """Delete files that were not used for long, and the least recently used ones until the rest fits."""
+        """Delete long unused files, then the least recently used ones until the rest fits into `most_bytes`."""
         held = sorted(self._held(), key=lambda file: file.used_at)
         left = sum(file.n_bytes for file in held)
         oldest = time.time() - UNUSED_S
@@ -213,7 +221,7 @@ class KeptFiles:
                 left -= file.n_bytes
 
     def clean(self) -> None:
-        """Delete what an end of the node left unfinished."""
+        """Delete the incomplete files that remain from an earlier run of the node."""
         for path in self._folder.glob(f"*/*{PART}"):
             with suppress(OSError):
                 path.unlink(missing_ok=True)

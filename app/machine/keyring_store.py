@@ -224,9 +224,9 @@ async def open_keystore(home: Home, environ: Mapping[str, str] = os.environ) -> 
 
 
 async def open_secret_store(home: Home, secret_name: str) -> FileStore | KeyringStore:
-    """Return a store for another secret of this home, such as `api keys`.
+    """Return the store for another secret of this home, such as `api keys`.
 
-    It has the same type as the passphrase's store.
+    It is of the same kind as the passphrase's store.
     """
     if isinstance(await open_keystore(home), KeyringStore):
         return keyring_entry(home, secret_name)

@@ -86,11 +86,12 @@ class ModelsFolders:
             raise Unreachable(why.code, **why.facts)
 
     def resolve_choice(self, path: str, root: Path, *, new: bool = False) -> Path:
-        """Return the folder to use for a path that the user entered.
+        """Return the folder to use for a path that the user entered. Raises BadInput or Refused.
 
-        This is the path itself if the folder is empty or already ours, otherwise a subfolder. Nothing is created. root:
-        the home, in which only the default folder may be chosen. new: whether to accept a missing folder whose parent
-        exists; otherwise, a missing folder is treated as a typing error. Raises BadInput or Refused.
+        If the folder is empty or already ours, this is the path itself, otherwise a subfolder. Nothing is created.
+
+        root: the home. Only the default folder in it may be chosen. new: whether to accept a missing folder whose
+        parent exists. Otherwise, a missing folder is treated as a typing error.
         """
         if not path:
             return self.own

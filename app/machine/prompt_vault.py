@@ -1,4 +1,7 @@
-"""The service that keeps computed prompts on this machine's disk, within the owner's rules and off the event loop."""
+"""The service that stores computed prompts on this machine's disk, within the owner's limits.
+
+It accesses the disk outside the event loop.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ T = TypeVar("T")
 class PromptVault:
     """The computed prompts on this machine's disk.
 
-    is_on: whether the owner lets prompts be kept. chosen_bytes: the owner's limit, or None for the usual one.
+    is_on: returns whether the owner lets prompts be stored. chosen_bytes: returns the owner's limit, or None for the
+    default limit.
     """
 
     def __init__(self, home: Home, is_on: Callable[[], bool], chosen_bytes: Callable[[], int | None]) -> None:
@@ -45,7 +49,7 @@ class PromptVault:
         return self._is_on() and not self.is_locked
 
     async def keep_rules(self) -> None:
-        """Delete what an earlier end left unfinished and, now and each day, what was not used for long. Runs forever.
+        """Delete incomplete files once, then delete long unused files now and every day. Runs until canceled.
 
         The vault closes when this is canceled.
         """
@@ -61,7 +65,7 @@ class PromptVault:
             await self.close()
 
     async def apply_rules(self) -> None:
-        """Delete what the owner's current rules do not allow."""
+        """Delete the files that the owner's current settings no longer allow."""
         if self._is_on():
             await self.run(lambda: self._files.trim(self._files.limit_bytes(self._chosen_bytes())))
         else:
@@ -69,7 +73,7 @@ class PromptVault:
         await self.measure()
 
     async def key(self) -> bytes | None:
-        """Return this machine's key, which is made when it is first needed. Return None if it cannot be read."""
+        """Return this machine's key, creating it at the first call. Return None if it cannot be read."""
         if self._key is None and not self.is_locked:
             try:
                 await self._secrets.change(
@@ -82,7 +86,7 @@ class PromptVault:
         return self._key
 
     async def begin(self, owner: str, name: str, positions: int, total_bytes: int) -> SealedWriter | None:
-        """Begin a file. Return None if it may not be kept."""
+        """Begin a file. Return None if it may not or cannot be stored."""
         key = await self.key() if self.is_on else None
         if key is None:
             return None
@@ -95,13 +99,16 @@ class PromptVault:
             return None
 
     async def commit(self, writer: SealedWriter) -> None:
-        """Complete a file, and delete others if several were written at once. Raises OSError."""
+        """Complete a file, then delete old ones if the limit is exceeded after concurrent writes.
+
+        Raises OSError.
+        """
         await self.run(writer.commit)
         await self.run(lambda: self._files.trim(self._limit_now()))
         await self.measure()
 
     async def open(self, owner: str, name: str) -> SealedReader | None:
-        """Open a file. Return None if there is none, or if it is damaged, and then delete it."""
+        """Open a file. Return None if there is none. If it is damaged, delete it and return None."""
         key = await self.key() if self.is_on else None
         if key is None:
             return None
@@ -112,16 +119,16 @@ class PromptVault:
             return None
 
     async def touch(self, owner: str, name: str) -> None:
-        """Count this as a use of a file."""
+        """Mark a file as just used."""
         await self.run(lambda: self._files.touch(owner, name))
 
     async def discard_damaged(self, owner: str, name: str) -> None:
-        """Delete a file that does not open. Its prompt is computed again."""
+        """Delete a file that cannot be opened. Its prompt will be computed again."""
         log.warning("a kept prompt is damaged and was deleted; it is computed again")
         await self.remove(owner, name)
 
     async def most_bytes(self) -> int:
-        """Return the most that all files may have now."""
+        """Return the current limit for the size of all files together."""
         return await self.run(self._limit_now)
 
     async def has(self, owner: str, name: str) -> bool:
@@ -135,7 +142,7 @@ class PromptVault:
             log.warning("a kept prompt could not be deleted: %s", error)
 
     async def remove_all(self) -> None:
-        """Delete all files, those of other machines' prompts too."""
+        """Delete all files, including the prompts of other machines."""
         self.n_deletions += 1
         await self.run(self._files.remove_all)
         await self.measure()
@@ -152,17 +159,17 @@ class PromptVault:
         return await self.run(lambda: next(pieces, b""))
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do this on the thread for the disk."""
+        """Run a function on the disk thread and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this in the background, until the vault closes."""
+        """Run a task in the background. It is canceled when the vault closes."""
         task = asyncio.get_running_loop().create_task(work, name="keep a prompt")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """End all work. What is not complete is deleted."""
+        """Cancel all work. Incomplete files are deleted."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -173,5 +180,5 @@ class PromptVault:
         return self._files.limit_bytes(self._chosen_bytes())
 
     async def measure(self) -> None:
-        """Find out how much is used and allowed now."""
+        """Update the size in use and the current limit."""
         self.used_bytes, self.limit_bytes = await self.run(lambda: (self._files.used_bytes(), self._limit_now()))

@@ -134,10 +134,11 @@ def read(path: Path) -> Runtime | None:
 
 
 def _still_runs(pid: int, path: Path) -> bool:
-    """Return whether the process that wrote this file runs.
+    """Return whether the process that wrote this file is still running.
 
-    After a crash, the system may give its number to another process, which began after the file was written. A clock
-    that was set meanwhile can make the node itself look so, hence the look at the command.
+    After a crash, the system may give the same ID to another process. That process started after the file was written.
+    If the clock was changed in the meantime, the node itself can seem to have started later, so the command line is
+    checked too.
     """
     try:
         process = psutil.Process(pid)

@@ -80,12 +80,12 @@ LEAST_CARD_PERCENT = 10  # less would hold hardly a layer on most cards
 
 
 class GraphicsSettings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The owner's limits for the graphics cards. The lending rules say what pauses lending.
+    """The owner's limits for the graphics cards. The lending rules determine what pauses lending.
 
-    off: keys of the cards that must not compute. memory_percent: the most that all models together may use of each
-    card's memory. card_only: main memory is not used beside a card, and the layers of other machines are never computed
-    by the processor, so without a usable card nothing is lent. This computer's own models may then still use the
-    processor.
+    off: the keys of the cards that must not be used. memory_percent: the share of each card's memory that all models
+    together may use. card_only: whether main memory is never used together with a card, and the processor never
+    computes layers of other machines. Without a usable card, nothing is then lent, but this computer's own models may
+    still use the processor.
     """
 
     off: tuple[str, ...] = ()
@@ -103,8 +103,8 @@ class Pause(msgspec.Struct, frozen=True):
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     """The settings of one node.
 
-    Its first name is generated, because the names of the login and the host are private. The window suggests the name
-    of the host, which the user sees and confirms.
+    The initial name is generated, because the user's login name and the computer's host name are private. The window
+    suggests the host name, which the user sees and confirms.
     """
 
     name: str

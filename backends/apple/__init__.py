@@ -1,5 +1,7 @@
-"""The MLX engine: a stage on Apple's graphics processors, from the same GGUF files, with a file for each family.
+"""The MLX engine, which runs a stage on Apple's graphics processors from the same GGUF files as llama.cpp.
+
+Each model family has its own file.
 
 MLX is not part of the base installation. `library.load` finds it before any other module here is imported. On Linux
-its build for processors runs the same code, which is how it is tested.
+its CPU build runs the same code, so the tests use that build.
 """

@@ -10,9 +10,10 @@ Tensor = Any  # mlx.core.array; the checked environment has no MLX
 
 
 def convolve(rows: Tensor, kernel: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return each row mixed with those before it, channel by channel, and the last rows for the next step.
+    """Convolve each channel of `rows` over time. Return the result, and the last input rows for the next step.
 
-    rows: `[n, channels]`. kernel: `[channels, length]`. before: the last `length - 1` rows of the step before.
+    rows: `[n, channels]`. kernel: `[channels, length]`. before: the last `length - 1` input rows of the previous
+    step; None stands for zeros.
     """
     length = kernel.shape[1]
     if before is None:

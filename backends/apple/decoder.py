@@ -28,7 +28,7 @@ def heads(rows: Tensor, length: int) -> Tensor:
 
 
 class Rotation:
-    """The rotation of queries and keys by their positions. Values behind the rotated ones stay as they are."""
+    """The rotation of queries and keys by their positions. Only the first `n_rot` values of a head are rotated."""
 
     def __init__(self, frequencies: Frequencies, pairs: Pairs, n_positions: int) -> None:
         cosines, sines = frequencies.tables(n_positions)
@@ -37,7 +37,7 @@ class Rotation:
         self._cosines, self._sines = mx.array(cosines), mx.array(sines)
 
     def __call__(self, of_heads: Tensor, step: Step) -> Tensor:
-        """Return `[n, heads, values]` rotated."""
+        """Return the queries or keys `[n, heads, values]`, rotated by the positions of the step's rows."""
         cosines, sines = (table[step.positions][:, None] for table in (self._cosines, self._sines))
         turned, rest = of_heads[..., : self._n_rot], of_heads[..., self._n_rot :]
         if self._pairs is Pairs.ADJACENT:
@@ -53,9 +53,9 @@ class Rotation:
 
 
 class Decoder:
-    """The layers of a stage. A family adds what its layers compute.
+    """The layers of a stage. Each family's subclass defines the computation of a layer.
 
-    shapes: what each layer caches; None: it has a state instead.
+    shapes: the keys and values that each layer caches, or None for a layer with a recurrent state instead.
     """
 
     head_norm_name = "output_norm"
@@ -80,15 +80,15 @@ class Decoder:
         return Rotation(frequencies, pairs, self.config.kv_cells)
 
     def enter(self, rows: Tensor) -> Tensor:
-        """Return the input of the first layer for embeddings of tokens."""
+        """Return the first layer's input, given the token embeddings."""
         return rows
 
     def layer(self, index: int, rows: Tensor, step: Step) -> Tensor:
-        """Return a layer's output for its input."""
+        """Return the output of layer `index` for the input `rows`."""
         raise NotImplementedError
 
     def leave(self, rows: Tensor) -> Tensor:
-        """Return the logits for outputs of the last layer."""
+        """Return the logits, given the outputs of the last layer."""
         return self.head(norm(rows, self.head_norm, self.sizes.eps))
 
 
@@ -100,7 +100,7 @@ def swiglu(gate: Tensor, up: Tensor) -> Tensor:
 
 
 def gelu(rows: Tensor) -> Tensor:
-    """Return GELU by its approximation with tanh, as llama.cpp does."""
+    """Return the tanh approximation of GELU, which llama.cpp also uses."""
     return 0.5 * rows * (1 + mx.tanh(TANH_SCALE * rows * (1 + TANH_CUBE * rows * rows)))
 
 
@@ -109,9 +109,9 @@ def geglu(gate: Tensor, up: Tensor) -> Tensor:
 
 
 class FeedForward:
-    """A feed-forward part whose one half gates the other. Both are one matrix in some families.
+    """A gated feed-forward network. In some families, one matrix contains both the gate and the up projection.
 
-    suffix: of the tensors' names, for a part beside experts.
+    suffix: appended to the tensors' base names; a shared expert uses it.
     """
 
     def __init__(

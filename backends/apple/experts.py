@@ -1,6 +1,7 @@
-"""Mixtures of experts: how the experts of a row are chosen, and what they add to it.
+"""Mixtures of experts: the choice of experts for each row, and their output.
 
-MLX multiplies each row with the matrices of its own experts in one operation, so nothing waits for the choice.
+MLX multiplies every row by the matrices of its own experts in one operation, so the stage never has to wait until the
+choice is known.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from backends.gguf_weights.sizes import LEAST_SUM, ExpertSizes, Routing
 
 
 class Mixture:
-    """A mixture of experts, of which each row uses a few."""
+    """A mixture of experts. Each row uses only a few of them."""
 
     def __init__(self, weights: Weights, layer: str, width: int, sizes: ExpertSizes, gating: Gating = swiglu) -> None:
         n, n_inner, file = sizes.n_experts, sizes.n_inner, weights.file
@@ -31,7 +32,7 @@ class Mixture:
         self._down_scale = weights.vector_or_none(f"{layer}.ffn_down_exps.scale", n)
 
     def __call__(self, rows: Tensor, routed_by: Tensor | None = None) -> Tensor:
-        """Return what the chosen experts add. routed_by: the rows that choose them, if they are others."""
+        """Return the weighted sum of the chosen experts' outputs. routed_by: the router's input, if not `rows`."""
         chosen, shares = self._choose(self._router(rows if routed_by is None else routed_by))
         own = rows[:, None, None]
         if self._both is not None:
@@ -72,12 +73,12 @@ class Mixture:
 
 
 def _largest(values: Tensor, n: int) -> Tensor:
-    """Return where the `n` largest values of each row are, the largest first."""
+    """Return the indexes of the `n` largest values of each row, in descending order of value."""
     return mx.argsort(-values, axis=-1)[..., :n]
 
 
 class MixtureBeside:
-    """A mixture of experts beside a shared one, which every row uses."""
+    """A mixture of experts plus a shared expert that every row uses."""
 
     def __init__(self, weights: Weights, name: str, width: int, sizes: ExpertSizes, n_inner: int) -> None:
         self._mixture = Mixture(weights, name, width, sizes)

@@ -1,4 +1,4 @@
-"""The folder with MLX, which is installed apart from Poolhouse, on the path of this process."""
+"""The import of MLX, which is installed separately from Poolhouse."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from backends.contract import DeviceUnusable
 
 
 def load(folder: str) -> None:
-    """Make MLX of this folder importable. Raises DeviceUnusable.
+    """Import MLX from this folder. Raises DeviceUnusable.
 
-    The folder is searched last, so that it replaces nothing of the base installation. Empty: MLX is on the path.
+    The folder is appended to the import path, so it cannot replace modules of the base installation. If it is empty,
+    MLX must already be on the path.
     """
     if folder and folder not in sys.path:
         if not os.path.isdir(folder):

@@ -1,8 +1,8 @@
-"""Packed blocks of GGUF in the form that MLX multiplies with: the same numbers, in another order of bits.
+"""The conversion of GGUF's packed blocks to the format that MLX multiplies: the same numbers, with reordered bits.
 
-MLX keeps, for each group of 32 numbers in a row, a scale and a bias. Types whose blocks or sub-blocks have 32 numbers
-become that exactly, with float32 scales: halves would be off by 1e-2. Q2_K, Q3_K and Q6_K have sub-blocks of 16, which
-MLX does not know, so their numbers are kept one by one (backends/apple/weights.py).
+MLX stores a scale and a bias for each group of 32 numbers in a row. Types with blocks or sub-blocks of 32 numbers are
+converted exactly, with float32 scales; half-precision scales would cause errors of 1e-2. Q2_K, Q3_K and Q6_K have
+sub-blocks of 16, which MLX does not support, so these types are unpacked instead (backends/apple/weights.py).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Quantized:
 
 
 def is_exact(kind: Kind) -> bool:
-    """Return whether MLX can multiply with this type as it is."""
+    """Return whether MLX can multiply by quantized matrices of this type without changing their values."""
     return kind in _CONVERT or kind is Kind.MXFP4
 
 
@@ -63,7 +63,7 @@ def quantized(blocks: Bytes, kind: Kind) -> Quantized:
 
 
 def _packed(numbers: Bytes, bits: int) -> NDArray[np.uint32]:
-    """Return numbers `[n, 32]` of `bits` bits as words, the lowest bits first."""
+    """Pack numbers `[n, 32]` of `bits` bits into 32-bit words, lowest bits first."""
     if bits == 8:
         packed = np.ascontiguousarray(numbers)
     elif bits == 4:
@@ -76,17 +76,17 @@ def _packed(numbers: Bytes, bits: int) -> NDArray[np.uint32]:
 
 
 def _f16(blocks: Bytes, first: int) -> Floats:
-    """Return the half-precision number at this byte of each block: `[n, 1]`."""
+    """Return the half-precision number at byte `first` of each block: `[n, 1]`."""
     return np.ascontiguousarray(blocks[:, first : first + 2]).view("<f2").astype(np.float32)
 
 
 def _nibbles(packed: Bytes) -> Bytes:
-    """Return the low half of each byte, then the high half of each."""
+    """Return the low 4 bits of all bytes, followed by the high 4 bits of all bytes."""
     return np.concatenate([packed & 0x0F, packed >> 4], axis=-1)
 
 
 def _fifth_bits(blocks: Bytes, first: int) -> Bytes:
-    """Return 32 bits, which begin at this byte of each block, as values 0 and 16."""
+    """Return the 32 bits that start at byte `first` of each block, each as 0 or 16."""
     return np.unpackbits(blocks[:, first : first + 4], axis=1, bitorder="little") * np.uint8(16)
 
 
@@ -117,7 +117,7 @@ def _q8_0(blocks: Bytes) -> Affine:
 
 
 def _scales(blocks: Bytes) -> tuple[Floats, Floats]:
-    """Return the eight scales and biases of a block of Q4_K or Q5_K: 6 bits each in its 12 bytes."""
+    """Return the eight scales and eight biases of each Q4_K or Q5_K block, which packs them as 6 bits each."""
     first, second, rest = blocks[:, 4:8], blocks[:, 8:12], blocks[:, 12:16]
     scales = np.concatenate([first & 0x3F, (rest & 0x0F) | ((first >> 2) & 0x30)], axis=-1)
     minima = np.concatenate([second & 0x3F, (rest >> 4) | ((second >> 2) & 0x30)], axis=-1)
@@ -125,7 +125,7 @@ def _scales(blocks: Bytes) -> tuple[Floats, Floats]:
 
 
 def _pairs(quants: Bytes) -> Bytes:
-    """Return `[n, 8, 32]`: the low halves of each 32 bytes, then their high halves."""
+    """Return `[n, 8, 32]`: for every 32 bytes, their low 4 bits, then their high 4 bits."""
     groups = quants.reshape(-1, 4, 1, 32)
     return np.concatenate([groups & 0x0F, groups >> 4], axis=2).reshape(-1, 8, 32)
 

@@ -1,4 +1,4 @@
-"""A stage on MLX: the slots, the cache of keys and values, and the steps through the layers of a family."""
+"""A stage that runs on MLX: its slots, its KV cache, and the computation of steps with the family's layers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ OUT_OF_MEMORY = "[malloc]"  # in the message of MLX's allocators
 class MlxStage:
     """A Stage that runs on MLX. The rows that it returns are valid until the next `forward`.
 
-    work_type: of what enters a matrix and of attention; None: halves on Metal, float32 on the processor.
+    work_type: the number type of attention and of the inputs of matrices. None means float16 on Metal and float32 on
+    the processor.
     """
 
     cache_type = mx.float16
@@ -92,14 +93,14 @@ class MlxStage:
 
     @property
     def device_bytes(self) -> int:
-        """Return the memory that the stage takes on its device, or 0 if the processor computes."""
+        """Return the bytes that the stage uses on its graphics card, or 0 if it runs on the processor."""
         if self._on_processor:
             return 0
         return self._n_weight_bytes + self._cache.n_bytes + sum(self.device_work.values())
 
     @property
     def device_work(self) -> dict[str, int]:
-        """Return the memory that the stage takes on its device besides weights and KV cache."""
+        """Return, by device name, the bytes that the stage uses beyond weights and KV cache."""
         if self._on_processor:
             return {}
         most = mx.get_peak_memory()
@@ -111,7 +112,7 @@ class MlxStage:
 
     @property
     def vocabulary(self) -> str:
-        """Return the path of the file with the vocabulary for grammars, or "" if it is unknown."""
+        """Return the path of the file whose vocabulary grammars need, or "" if it is unknown."""
         config = self._config
         return config.path if config.role is Role.WHOLE else config.embedding_path
 
@@ -167,7 +168,7 @@ class MlxStage:
         return Logits(due_segments, _values(state)) if due_segments else Logits((), memoryview(b""))
 
     def place(self, batch: Tokens | Hidden) -> int:
-        """Return the number of rows of a step. Raises StageError if it does not fit."""
+        """Return the number of rows of a step. Raises StageError if the step does not fit."""
         return len(self._rows.of(batch))
 
     def forget(self, slot: int, keep: int = 0) -> None:
@@ -185,7 +186,7 @@ class MlxStage:
         return False
 
     def lay_out(self, slot: int, grids: Sequence[PictureGrid]) -> None:
-        """Raise StageError for pictures, which this engine does not compute."""
+        """Raise StageError if there are pictures, which this engine does not support."""
         if grids:
             raise _no_pictures()
 
@@ -193,7 +194,7 @@ class MlxStage:
         return max(1, min(most, self._config.threads))  # MLX decides itself how many threads compute
 
     def close(self) -> None:
-        """Release the memory, also what MLX keeps for later."""
+        """Release the memory, including MLX's cache of freed buffers."""
         self.__dict__.pop("_decoder", None)
         self.__dict__.pop("_cache", None)
         mx.clear_cache()
@@ -208,7 +209,7 @@ def _values(rows: Any) -> memoryview:
 
 
 def _device(name: str) -> Any:
-    """Return the device of this name: cpu or Metal. Raises DeviceUnusable if MLX does not have it."""
+    """Return MLX's device for this name: cpu or Metal. Raises DeviceUnusable if this build of MLX lacks it."""
     if name == PROCESSOR:
         return mx.cpu
     if name == METAL and mx.metal.is_available():
@@ -219,7 +220,7 @@ def _device(name: str) -> Any:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Turn MLX's errors into those of a stage."""
+    """Convert errors of MLX to StageError or OutOfMemory."""
     try:
         yield
     except (RuntimeError, ValueError, MemoryError) as error:

@@ -1,8 +1,8 @@
 """One step of a stage: its rows, their positions, and attention over the cache of keys and values.
 
-Each slot holds cells of the cache in the order of its positions. Cells are mostly consecutive, and then attention
-reads them in place; otherwise it gathers them. Nothing is computed before the stage asks for the result of its last
-layer, so MLX orders all operations of a step at once.
+Each slot owns cells of the cache, in the order of its positions. If they are consecutive, as is usual, attention reads
+them in place; otherwise it gathers them. MLX evaluates lazily: it computes nothing until the stage requests the result
+of its last layer, so it can schedule all operations of a step at once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Step:
         self._places = dict[tuple[int, int, int], slice | Tensor]()
 
     def parts(self) -> Iterator[tuple[Segment, slice]]:
-        """Yield each segment and its rows in the step."""
+        """Yield each segment with the range of its rows in the step."""
         start = 0
         for segment in self.segments:
             yield segment, slice(start, start + segment.n_tokens)
@@ -69,11 +69,11 @@ class Step:
         cap: float = 0.0,
         sinks: Tensor | None = None,
     ) -> Tensor:
-        """Append keys and values to the cache, and return what each row reads: `[n, heads * values]`.
+        """Append keys and values to the cache, and return the attention output: `[n, heads * values]`.
 
-        query, key, value: `[n, heads, values]`. window: how many positions a row sees, itself included; 0: all before
-        it. cap: the largest score, which larger ones approach. sinks: a score for each head that takes a share of the
-        attention and adds nothing.
+        query, key, value: `[n, heads, values]`. window: the number of positions that a row sees, including its own;
+        0 means that it sees its own and all earlier ones. cap: the soft limit of the scores; 0 means none. sinks: for
+        each head, an extra score that absorbs a share of the attention without adding a value.
         """
         held = self._cache.layers[layer]
         assert held is not None
@@ -99,7 +99,7 @@ class Step:
         return results[0] if len(results) == 1 else mx.concatenate(results)
 
     def _at(self, slot: int, first: int, last: int) -> slice | Tensor:
-        """Return the cells of these positions, which all layers share."""
+        """Return the cells of positions `first` to `last`, excluding `last`. They are the same in all layers."""
         place = (slot, first, last)
         if place not in self._places:
             cells = self._cells.of(slot, first, last)
@@ -107,7 +107,7 @@ class Step:
         return self._places[place]
 
     def _mask(self, segment: Segment, first: int, window: int) -> Tensor | None:
-        """Return which positions from `first` on each row of a segment sees, or None if it sees all of them."""
+        """Return a mask of the positions, starting at `first`, that each row sees. None means all of them."""
         if segment.n_tokens == 1:
             return None
         known = (segment, first, window)

@@ -1,7 +1,7 @@
-"""The matrices and vectors of a stage in MLX. Matrices stay quantized where MLX can multiply with them as they are.
+"""The matrices and vectors of a stage in MLX. Matrices stay quantized if MLX supports their type.
 
-The others are kept number by number: on the processor as float32; on a graphics processor F16, BF16 and F32 as they
-are, and Q2_K, Q3_K and Q6_K as halves, which are within 2.5e-4 of them (root mean square).
+All other matrices are unpacked. On the processor they become float32. On a graphics processor, F16, BF16 and F32 keep
+their type, and Q2_K, Q3_K and Q6_K become float16, with an error of at most 2.5e-4 (root mean square).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from backends.gguf_weights.stage_file import StageFile
 
 Tensor = Any  # mlx.core.array; the checked environment has no MLX
 
-ROWS_AT_ONCE = 4096  # that are converted together, which limits the memory on the way
+ROWS_AT_ONCE = 4096  # converted together, which limits the memory needed meanwhile
 
 
 class Stored:
-    """A matrix, or one for each of several experts, as MLX holds it."""
+    """A matrix, or the matrices of several experts, in a format that MLX can multiply."""
 
     def __init__(self, packed: PackedTensor, work_type: Any) -> None:
         """Convert the blocks. Raises StageError if a number is not finite."""
@@ -68,7 +68,7 @@ class Stored:
         return sum(int(part.nbytes) for part in (self.data, self.scales, self.biases) if part is not None)
 
     def product(self, rows: Tensor) -> Tensor:
-        """Return the product with each row, as float32."""
+        """Return the product of the matrix with each row, as float32."""
         rows = rows.astype(self.work_type)
         if self.scales is None:
             return (rows @ self.data.T).astype(mx.float32)
@@ -90,19 +90,19 @@ class Stored:
 
 
 class Matrix:
-    """A matrix `[n_out, n_in]` with its bias, if it has one."""
+    """A matrix `[n_out, n_in]` and its optional bias."""
 
     def __init__(self, stored: Stored, bias: Tensor | None) -> None:
         self._stored, self._bias = stored, bias
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """Return the product with each row `[n_in]`."""
+        """Return the product of the matrix with each row `[n_in]`, plus the bias."""
         done = self._stored.product(rows)
         return done if self._bias is None else done + self._bias
 
 
 class Experts:
-    """A matrix `[n_out, n_in]` for each of several experts, with a bias for each, if they have one."""
+    """The matrices `[n_out, n_in]` of several experts and their optional biases."""
 
     def __init__(self, stored: Stored, bias: Tensor | None) -> None:
         self._stored, self._bias = stored, bias
@@ -114,9 +114,9 @@ class Experts:
 
 
 class Weights:
-    """The tensors of a stage file by name. Each is checked for its shape and for numbers that are not finite.
+    """The tensors of a stage file by name. Each one's shape is checked, and all its numbers must be finite.
 
-    work_type: the type of what enters a matrix.
+    work_type: the number type of the inputs of matrices.
     """
 
     def __init__(self, file: StageFile, work_type: Any) -> None:
@@ -124,7 +124,7 @@ class Weights:
         self.n_bytes = 0
 
     def vector(self, name: str, *shape: int) -> Tensor:
-        """Return a small tensor as float32, the longest stride first."""
+        """Return a small tensor as float32. shape: its dimensions in the order that NumPy uses."""
         values = self.file.tensor(name, shape).unpack()
         if not np.isfinite(values).all():
             raise _not_finite(name)
@@ -135,7 +135,7 @@ class Weights:
         return self.vector(name, *shape) if self.file.has_tensor(name) else None
 
     def matrix(self, name: str, n_out: int, n_in: int) -> Matrix:
-        """Return the matrix `name`.weight with the bias `name`.bias, if there is one."""
+        """Return the matrix `name`.weight with its bias `name`.bias, if the file has one."""
         stored = self._stored(f"{name}.weight", n_out, n_in)
         return Matrix(stored, self.vector_or_none(f"{name}.bias", n_out))
 

@@ -1,1 +1,1 @@
-"""The weights of GGUF files as engines other than llama.cpp read them: metadata, packed blocks and their numbers."""
+"""The GGUF reader for engines other than llama.cpp: metadata, packed tensors and their conversion to float32."""

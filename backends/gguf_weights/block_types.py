@@ -21,9 +21,9 @@ READABLE = frozenset((*PLAIN, *PACKED))
 
 @dataclass(frozen=True, slots=True)
 class PackedTensor:
-    """A tensor as its file holds it. The bytes are mapped, so only what is used is read.
+    """A tensor in the file's format. Its bytes are memory-mapped, so only the parts in use are read.
 
-    blocks: `[*shape[:-1], bytes of a row]`. shape: the longest stride first, as numpy has it.
+    blocks: `[*shape[:-1], bytes of a row]`. shape: the dimensions in the order that NumPy uses.
     """
 
     name: str
@@ -45,7 +45,7 @@ def row_bytes(kind: Kind, width: int) -> int:
 
 
 def unpack(blocks: NDArray[np.uint8], kind: Kind) -> NDArray[np.float32]:
-    """Convert rows of blocks to float32. Raises StageError for a number type that is not read here."""
+    """Convert rows of blocks to float32. Raises StageError if the number type is not supported."""
     values: NDArray[np.float32]
     if kind not in READABLE:
         raise StageError(f"numbers of type {kind.name} are not read here", "tensor_kind", tensor="", kind=kind.name)

@@ -1,4 +1,4 @@
-"""The cells of a cache of keys and values, and which of them each slot holds, in the order of its positions."""
+"""The assignment of KV cache cells to the positions of each slot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from backends.contract import Segment, StageError
 
 @dataclass(frozen=True, slots=True)
 class CacheShape:
-    """The keys and values that a layer caches for each position."""
+    """The sizes of the keys and values that a layer caches for each position."""
 
     n_heads: int
     key: int  # values of a key
@@ -19,7 +19,7 @@ class CacheShape:
 
 
 class Cells:
-    """The cells of each slot. Slots have equal shares of the cells, or take the first free ones."""
+    """The cells of each slot. Each slot either has its own equal share of the cells, or takes any free ones."""
 
     def __init__(self, slots: int, n_cells: int, *, apart: bool) -> None:
         self._n_cells = n_cells
@@ -29,7 +29,7 @@ class Cells:
         self._shared = [] if apart else list(range(n_cells))
 
     def extend(self, segment: Segment) -> None:
-        """Give the slot a cell for each position of a segment. Raises StageError if there are too few."""
+        """Assign a cell to each position of a segment. Raises StageError if too few cells are free."""
         own = self._own[segment.slot]
         if segment.pos != len(own):
             raise StageError(f"slot {segment.slot} has {len(own)} positions, not {segment.pos}")

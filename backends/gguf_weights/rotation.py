@@ -15,26 +15,26 @@ BETA_FAST, BETA_SLOW = 32.0, 1.0
 
 @dataclass(frozen=True, slots=True)
 class Frequencies:
-    """The angle by which each pair of values turns from one position to the next, and a factor for all of them."""
+    """The angle by which each pair of values rotates per position, and a factor for all rotated values."""
 
     per_pair: NDArray[np.float64]
     magnitude: float = 1.0
 
     def tables(self, n_positions: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return cosines and sines for each position: float32 `[n_positions, pairs]`."""
+        """Return the cosines and the sines for each position, times the factor: float32 `[n_positions, pairs]`."""
         angles = np.arange(n_positions)[:, None] * self.per_pair
         cosines, sines = np.cos(angles) * self.magnitude, np.sin(angles) * self.magnitude
         return cosines.astype(np.float32), sines.astype(np.float32)
 
 
 def plain(base: float, n_rot: int, factors: NDArray[np.float32] | None = None, scale: float = 1.0) -> Frequencies:
-    """Return frequencies that fall from 1 to 1/base, each divided by its factor."""
+    """Return frequencies that fall from 1 toward 1/base, each multiplied by `scale` and divided by its factor."""
     per_pair = scale * base ** (-np.arange(0, n_rot, 2, dtype=np.float64) / n_rot)
     return Frequencies(per_pair if factors is None else per_pair / factors.astype(np.float64))
 
 
 def scaled(file: StageFile, base: float, n_rot: int, factors: NDArray[np.float32] | None = None) -> Frequencies:
-    """Return frequencies with the scaling that the file states (linear, YaRN, or long and short factors)."""
+    """Return frequencies with the scaling that the file specifies (linear, YaRN, or long and short factors)."""
     factor = file.number("rope.scaling.factor", file.number("rope.scale_linear", 0.0))
     kind = file.text("rope.scaling.type", "linear")
     own = file.number("rope.scaling.attn_factor", 1.0)
@@ -56,10 +56,10 @@ def scaled(file: StageFile, base: float, n_rot: int, factors: NDArray[np.float32
 
 
 def magnitude(factor: float, multiplier: float) -> float:
-    """Return by how much YaRN enlarges queries and keys at a context that is `factor` times the trained one."""
+    """Return YaRN's scale for queries and keys if the context is `factor` times the one of the training."""
     return 1.0 if factor <= 1 else 0.1 * multiplier * math.log(factor) + 1.0
 
 
 def _turns_at(n_rot: int, trained: int, turns: float, base: float) -> float:
-    """Return the index of the pair that turns so many times within the trained context."""
+    """Return the index of the pair that makes `turns` full turns within `trained` positions."""
     return n_rot * math.log(trained / (turns * 2 * math.pi)) / (2 * math.log(base))

@@ -1,4 +1,4 @@
-"""The sizes of a model in a file's metadata, as all families state them."""
+"""The model sizes in a GGUF file's metadata that all families have in common."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEAST_SUM = 6.103515625e-5  # of the weights of experts: the smallest normal num
 
 
 class Pairs(Enum):
-    """The values of a head that are rotated together."""
+    """The pairing of a head's values for rotation."""
 
     ADJACENT = "adjacent"  # 0 and 1, 2 and 3, …; NORM in llama.cpp
     HALVES = "halves"  # those of the first half with those of the second; NEOX in llama.cpp
@@ -22,7 +22,7 @@ class Pairs(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes that all families state."""
+    """The sizes that every family's metadata contains."""
 
     n_layers: int
     width: int
@@ -64,7 +64,7 @@ class Sizes:
 
 
 class Routing(IntEnum):
-    """A way to make weights of the scores of experts. The numbers are those of the metadata."""
+    """A method of converting the scores of experts to weights. The numbers are those that GGUF metadata uses."""
 
     SOFTMAX = 1  # over all experts
     SIGMOID = 2
@@ -73,7 +73,7 @@ class Routing(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExpertSizes:
-    """The numbers of a mixture of experts."""
+    """The sizes and routing parameters of a mixture of experts."""
 
     n_experts: int
     n_used: int
@@ -86,7 +86,7 @@ class ExpertSizes:
 
     @classmethod
     def of(cls, file: StageFile, **more: object) -> ExpertSizes:
-        """Read the numbers that all mixtures state; the family knows the others. Raises StageError."""
+        """Read the fields that all families store alike; the caller passes the others. Raises StageError."""
         n_experts, n_used = file.integer("expert_count", 0), file.integer("expert_used_count", 0)
         if not 0 < n_used <= n_experts <= MAX_EXPERTS:
             raise StageError(f"{file.path} has impossible experts", "weights_metadata", key="expert_used_count")

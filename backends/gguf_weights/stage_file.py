@@ -1,7 +1,7 @@
-"""A GGUF file that is mapped and checked: its metadata, and its tensors as packed blocks.
+"""A memory-mapped GGUF file with validated metadata and tensors, which are returned as packed blocks.
 
-Files come from strangers. Every size in them is compared with the file before it is used, and every lack or
-contradiction is a StageError with a sentence.
+Files come from strangers. Every size in a file is checked against the file before it is used, and anything missing or
+contradictory raises a StageError with a translatable sentence.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ class StageFile:
         self.architecture = str(self._values.get("general.architecture", ""))
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """Return an integer of the architecture. Raises StageError if it is missing or something else."""
+        """Return the metadata integer ARCHITECTURE.`name`. Raises StageError if it is missing or invalid."""
         value = self._values.get(f"{self.architecture}.{name}", default)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise self._odd(name)
         return value
 
     def number(self, name: str, default: float | None = None) -> float:
-        """Return a number of the architecture. Raises StageError if it is missing, something else or not finite."""
+        """Return the metadata number ARCHITECTURE.`name`. Raises StageError if it is missing, invalid or not finite."""
         value = self._values.get(f"{self.architecture}.{name}", default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
             raise self._odd(name)
@@ -82,11 +82,11 @@ class StageFile:
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Return whether a flag is set, which may be missing."""
+        """Return the metadata flag ARCHITECTURE.`name`, or `default` if it is missing."""
         return bool(self._values.get(f"{self.architecture}.{name}", default))
 
     def per_layer(self, name: str, n_layers: int, default: int | None = None) -> tuple[int, ...]:
-        """Return an integer for each layer: one for all, or a list. Raises StageError."""
+        """Return an integer for each layer. The file states either one for all layers or a list. Raises StageError."""
         value = self._values.get(f"{self.architecture}.{name}", default)
         if not isinstance(value, tuple):
             return (self.integer(name, default),) * n_layers
@@ -95,11 +95,11 @@ class StageFile:
         return tuple(int(item) for item in value[:n_layers])
 
     def has(self, name: str) -> bool:
-        """Return whether the architecture states this."""
+        """Return whether the metadata has the key ARCHITECTURE.`name`."""
         return f"{self.architecture}.{name}" in self._values
 
     def n_listed(self, key: str) -> int:
-        """Return the length of a list by its full key, or 0."""
+        """Return the length of the metadata list `key`, or 0 if it is missing. key: including the architecture."""
         return self._lengths.get(key, 0)
 
     def flags(self, name: str, n_layers: int) -> tuple[bool, ...] | None:
@@ -115,9 +115,9 @@ class StageFile:
         return name in self._places
 
     def tensor(self, name: str, shape: tuple[int, ...]) -> PackedTensor:
-        """Return a tensor of this shape, the longest stride first. Raises StageError.
+        """Return a tensor. Raises StageError if it is missing, or if its shape or number type is unsuitable.
 
-        A length of -1 may be any.
+        shape: the expected dimensions in the order that NumPy uses; -1 allows any length.
         """
         place = self._places.get(name)
         self._used.add(name)
@@ -144,9 +144,10 @@ class StageFile:
         return PackedTensor(name, kind, own, blocks.reshape(*own[:-1], n_bytes))
 
     def require_all_used(self, n_layers: int) -> None:
-        """Raise StageError if a tensor was not asked for, because results without it would be silently wrong.
+        """Raise StageError if the engine did not request some tensor, because its results would be silently wrong.
 
-        The ends of a model that another stage holds and layers that predict further tokens may remain.
+        Embedding and output tensors, which another stage may use, and layers from `n_layers` on, which only predict
+        further tokens, may remain unused.
         """
         for name in self._places.keys() - self._used:
             layer = _LAYER.match(name)
@@ -170,7 +171,7 @@ class StageFile:
         alignment = values.get("general.alignment", DEFAULT_ALIGNMENT)
         if not isinstance(alignment, int) or not 0 < alignment <= MAX_ALIGNMENT:
             raise ValueError(f"its alignment is {alignment}")
-        self._values = {**values, **self._values}  # the first part's hold
+        self._values = {**values, **self._values}  # the first part's values take precedence
         listed = []
         for _ in range(n_tensors):
             name, offset = _string(data, offset)
@@ -188,7 +189,7 @@ class StageFile:
             self._places[name] = _Place(kind, shape, begin + start, data)
 
     def _entry(self, data: mmap.mmap, offset: int, key: str, values: dict[str, Value]) -> int:
-        """Read a value into `values` if it is short, and return the offset of the byte after it."""
+        """Read a value, store it in `values` unless it is a list of strings or too long, and return its end offset."""
         (kind,) = struct.unpack_from("<I", data, offset)
         offset += 4
         if kind == _STRING:

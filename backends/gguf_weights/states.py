@@ -1,7 +1,7 @@
-"""The states of recurrent layers, which carry what they know from token to token, and those saved after prompts.
+"""The current states of recurrent layers, and the states saved at the end of prompts.
 
-A step replaces states and never changes them, so a saved state is a reference. SlotCheckpoints decides when a state is
-saved.
+A step replaces states instead of modifying them, so saving a state only takes a reference. SlotCheckpoints decides
+when a state is saved.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Slot = dict[str, Tensor]  # by the name of the layer and of what it carries
 
 
 class States:
-    """The states of all slots."""
+    """The current and saved recurrent states of all slots."""
 
     def __init__(self, slots: int, rule: CheckpointRule) -> None:
         self._now: list[Slot] = [{} for _ in range(slots)]
@@ -24,7 +24,7 @@ class States:
         self._checkpoints = [SlotCheckpoints(rule=rule)] * slots
 
     def of(self, slot: int, name: str) -> Tensor | None:
-        """Return a state, or None at the beginning of a sequence."""
+        """Return a slot's state by its name, or None at the beginning of a sequence."""
         return self._now[slot].get(name)
 
     def set(self, slot: int, name: str, state: Tensor) -> None:
@@ -43,7 +43,7 @@ class States:
             self._follow(segment.slot, checkpoints.after(segment))
 
     def cut_back(self, slot: int, keep: int) -> None:
-        """Return to the state after `keep` positions. Raises StageError if it was not saved."""
+        """Restore the state after `keep` positions. Raises StageError if it was not saved."""
         checkpoints = self._checkpoints[slot]
         if checkpoints.reach(keep) != min(keep, checkpoints.end):
             raise StageError(f"slot {slot} has no state after position {keep}")
@@ -52,11 +52,11 @@ class States:
         self._follow(slot, checkpoints.cut_back(keep))
 
     def copy(self, slots: Sequence[int]) -> dict[int, tuple[Slot, SlotCheckpoints]]:
-        """Return what `restore` needs if the next step fails."""
+        """Return a copy of the slots' states, from which `restore` can undo the next step if it fails."""
         return {slot: (dict(self._now[slot]), self._checkpoints[slot]) for slot in slots}
 
     def restore(self, copied: dict[int, tuple[Slot, SlotCheckpoints]]) -> None:
-        """Return to the states before a step that failed."""
+        """Restore states that `copy` returned before a step that failed."""
         for slot, (now, checkpoints) in copied.items():
             self._now[slot] = now
             self._follow(slot, checkpoints)

@@ -1,4 +1,4 @@
-"""The rows of a step as a stage's first layer takes them: looked up for token ids, or received from another stage."""
+"""The input rows of a stage's first layer: embeddings of token ids, or hidden states from another stage."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from backends.hidden_state_codec import VALUE, Rows
 
 
 class StepRows:
-    """The rows of a stage's steps. Of the token embedding, only rows in use are read from the file."""
+    """A converter from a step to its input rows. It reads only the embeddings of tokens that occur."""
 
     def __init__(self, config: StageConfig, no_pictures: Callable[[], StageError]) -> None:
         """Open the token embedding if the stage needs it. Raises StageError.
 
-        no_pictures: makes the error for pictures, which engines without an encoder do not compute.
+        no_pictures: creates the error to raise for pictures, which these engines do not support.
         """
         self._config, self._no_pictures = config, no_pictures
         self._embedding = None
@@ -28,7 +28,7 @@ class StepRows:
             self._embedding = StageFile(path).tensor("token_embd.weight", (-1, config.width))
 
     def of(self, batch: Tokens | Hidden) -> Rows:
-        """Return the rows of a step: float32 `[n, width]`. Raises StageError if they do not fit."""
+        """Return the input rows of a step: float32 `[n, width]`. Raises StageError if the step is invalid."""
         config = self._config
         n_rows = sum(segment.n_tokens for segment in batch.segments)
         if n_rows > config.batch_rows or any(not 0 <= each.slot < config.slots for each in batch.segments):
@@ -50,7 +50,7 @@ class StepRows:
         return np.array(values.reshape(n_rows, config.width))
 
     def _looked_up(self, ids: np.ndarray[Any, np.dtype[np.int64]]) -> Rows:
-        """Return the embeddings of these tokens. Raises StageError if a token has none."""
+        """Return the embeddings of these tokens. Raises StageError for ids of pictures and unknown tokens."""
         assert self._embedding is not None
         if (ids < 0).any():
             raise self._no_pictures()

@@ -1,4 +1,4 @@
-"""The layers with a sliding window, as llama.cpp finds them in a file's metadata."""
+"""The sliding window of each layer, derived from a file's metadata in the same way as in llama.cpp."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ WINDOW, PATTERN = "attention.sliding_window", "attention.sliding_window_pattern"
 
 
 def windows(file: StageFile, n_layers: int, period: int, default: int = 0) -> tuple[int, ...]:
-    """Return how many positions each layer sees, or 0 if it sees all.
+    """Return the number of positions that each layer sees, where 0 means all.
 
-    period: the last layer of so many sees all positions, unless the file states another pattern. default: the window
-    if the file states none.
+    period: every `period`-th layer sees all positions, unless the file states another pattern; if 0, none does.
+    default: the window if the file states none.
     """
     window = file.integer(WINDOW, default)
     has_window = file.flags(PATTERN, n_layers)

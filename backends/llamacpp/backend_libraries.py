@@ -31,9 +31,10 @@ def cpu_variants(folder: Path) -> dict[str, Path]:
 
 
 def score(library: Path) -> int:
-    """Return how many of this processor's instructions a variant uses, as llama.cpp's score. 0: it does not run here.
+    """Return llama.cpp's score of a variant, which is higher the more of this processor's instructions it uses.
 
-    libggml-base must be loaded already, because the library is linked to it by name only.
+    The score is 0 if the variant does not run here. libggml-base must be loaded already, because the library is linked
+    to it by name only.
     """
     try:
         return int(ctypes.CDLL(str(library)).ggml_backend_score())
@@ -44,9 +45,9 @@ def score(library: Path) -> int:
 def in_order(
     variants: Mapping[str, Path], preferred: str = "", rate: Callable[[Path], int] | None = None
 ) -> Iterator[str]:
-    """Yield the variants to try until one loads: the preferred ones, then those that run here, the best first.
+    """Yield variants in the order in which to try them: the preferred ones, then by score. Omit those scored 0.
 
-    preferred: the name of a variant, EXACT, or "" for the best.
+    preferred: the name of a variant, EXACT for the common variants, or "" for none. rate: replaces `score`.
     """
     first = [name for name in (COMMON if preferred == EXACT else (preferred,)) if name in variants]
     yield from first

@@ -68,8 +68,7 @@ def is_allowed_host(header: str, allowed: Collection[str]) -> bool:
 
 
 def _split_port(text: str) -> tuple[str, str | None]:
-    """Split a text into a name or a bracketed IPv6 address, and the port after its colon (None if there is no
-    colon)."""
+    """Split a text into a host name or bracketed IPv6 address, and the port after it (None if there is none)."""
     end = text.find("]") + 1 if text.startswith("[") else 0
     name, colon, port = text[:end], text[end : end + 1], text[end + 1 :]
     if end and colon in ("", ":"):
@@ -120,8 +119,10 @@ class Access:
     origins: Callable[[], Collection[str]] = NO_NAMES
 
     def accepts_host(self, request: web.Request) -> bool:
-        """Return whether the request is addressed to one of our names, and not to another that leads here (DNS
-        rebinding)."""
+        """Return whether the request is addressed to one of our names.
+
+        This protects against DNS rebinding, in which another name leads to our address.
+        """
         return request.host in self.own_names() or is_allowed_host(request.host, self.host_names())
 
     def address_error(self, request: web.Request) -> tuple[int, str] | None:

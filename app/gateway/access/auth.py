@@ -96,8 +96,7 @@ class Authenticator(Protocol):
 
 
 class KeyAuthenticator:
-    """The identity check for programs. Their requests must be addressed to an allowed host name and contain a valid
-    key."""
+    """The identity check for programs. Requests must be addressed to an allowed host name and have a valid key."""
 
     def __init__(
         self,
@@ -281,7 +280,7 @@ class Auth:
 
 
 def defer_bodies(routes: Iterable[web.RouteDef]) -> list[web.RouteDef]:
-    """Return the routes, changed to send `100 Continue` only after a request has passed the checks."""
+    """Return the routes, changed so that `100 Continue` is sent only after a request has passed the checks."""
 
     async def not_yet(_: web.Request) -> None:
         return None

@@ -51,7 +51,7 @@ class TokenBudget:
     def spender(self, key: str) -> Callable[[int], None]:
         """Return a callback that counts tokens as they are computed.
 
-        This way, the tokens of a client that disconnects early count too.
+        The tokens of a client that disconnects early are therefore counted too.
         """
         return partial(self.spend, key)
 

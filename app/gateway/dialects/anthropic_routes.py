@@ -162,8 +162,10 @@ def _tool(tool: MessagesTool) -> Tool:
 
 
 def _messages(message: Message, pictures: Pictures) -> list[Json]:
-    """Convert the message to the form that chat templates expect. A message with tool results becomes several
-    messages."""
+    """Convert the message to the form that chat templates expect.
+
+    A message with tool results becomes several messages.
+    """
     if message.role == "system":  # newer clients also send system messages in the middle of a chat
         return [{"role": "system", "content": content_text(message.content, TEXT, "system", pictures)}]
     if message.role not in ("user", "assistant"):
@@ -221,8 +223,10 @@ class Answer:
         return self._message(content, end.stop_reason, end.stop_sequence, _usage(self.collected.ended))
 
     def begin(self) -> list[types.MessageEvent]:
-        """Return the first events. They report a usage of 0, because the number of input tokens is known only at the
-        end."""
+        """Return the first events.
+
+        They report a usage of 0, because the number of input tokens is known only at the end.
+        """
         return [types.MessageStart(message=self._message([], None, None, NO_USAGE))]
 
     def events(self, piece: Piece) -> list[types.MessageEvent]:
@@ -271,8 +275,7 @@ class Answer:
     def _extend_block(
         self, kind: Literal["text", "thinking"], delta: types.TextDelta | types.ThinkingDelta
     ) -> list[types.MessageEvent]:
-        """Return the events that extend the open block, or that start a new one if the open block is of another
-        kind."""
+        """Return the events that extend the open block, or start a new one if its kind is different."""
         events = [] if self.open == kind else self._closed()
         if self.open != kind:
             self.open = kind

@@ -144,7 +144,7 @@ class ChatMessage(msgspec.Struct, frozen=True):
 
     @property
     def thought(self) -> str | None:
-        """Return the thought in an earlier message of the model, or ""."""
+        """Return the thought in an earlier message of the model, or "" if there is none."""
         return self.reasoning_content or (self.reasoning if isinstance(self.reasoning, str) else "")
 
 
@@ -344,7 +344,7 @@ def given_fields(body: object, *names: str) -> Json:
 
 
 def with_values(usual: Sampling, **values: float | None) -> Sampling:
-    """Return the default sampling with the given values. A top_k of -1 means all tokens, as does 0."""
+    """Return the default sampling with the given values. A top_k of -1 or 0 means all tokens."""
     changes: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
     if "top_k" in changes:
         changes["top_k"] = max(0, changes["top_k"])

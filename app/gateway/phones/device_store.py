@@ -64,7 +64,7 @@ class DeviceStore:
         return owner
 
     async def add(self, name: str) -> str:
-        """Add a device, and return its token, which is kept nowhere else. Raises BadInput or DoesNotFit."""
+        """Add a device and return its token, which is not stored anywhere. Raises BadInput or DoesNotFit."""
         token = "pd-" + secrets.token_urlsafe(32)
 
         def added(devices: dict[str, Device]) -> dict[str, Device]:
@@ -76,14 +76,14 @@ class DeviceStore:
         return token
 
     def require_room(self) -> None:
-        """Raise BadInput if there are as many devices as there may be."""
+        """Raise BadInput if the maximum number of devices is reached."""
         if len(self._devices) >= MAX_DEVICES:
             raise BadInput("phones_many", most=MAX_DEVICES)
 
     async def remove(self, ref: str) -> str:
         """Remove the device with this ID or name, and return its ID. Raises BadInput or DoesNotFit.
 
-        An ID comes first, because devices choose their names.
+        An ID takes precedence over a name, because devices choose their own names.
         """
         ids = {known.name: device for device, known in self._devices.items()}
         device = ref if ref in self._devices else ids.get(ref)
@@ -113,7 +113,7 @@ class DeviceStore:
 
 
 def plain_name(name: str) -> str:
-    """Return a device's name as it may be shown in lists: one line without control characters, not too long."""
+    """Return a device's name in a form for lists: a single line of limited length without control characters."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in name).split())[:MAX_NAME_CHARS].strip()
 
 

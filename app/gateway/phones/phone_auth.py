@@ -1,4 +1,7 @@
-"""The identity check for phones: only local addresses, this server's own name and origin, and a device's own token."""
+"""The identity check for phones.
+
+It requires a local address, this server's own name and origin, and a device's token.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,9 @@ JOIN_LARGE = "A code and a name are short."
 
 
 class PhoneAuthenticator:
-    """The identity check for the routes below /chat/. The page itself needs no token, because it holds no secret.
+    """The identity check for the routes below /chat/.
+
+    The page itself needs no token, because it contains no secret.
 
     own_addresses: returns the addresses at which the server listens.
     """
@@ -47,7 +52,7 @@ class PhoneAuthenticator:
         self._devices, self._access, self._is_on, self._own_addresses = devices, access, is_on, own_addresses
 
     def address_error(self, request: web.Request) -> tuple[int, str] | None:
-        """Return the status and text for rejecting a request, or None. A browser's own page names its origin."""
+        """Return the status and text for rejecting a request, or None. A browser sends our own page's origin."""
         if not self._is_on():
             return 404, OFF
         if not is_local(request.remote or "", self._own_addresses()):
@@ -68,7 +73,10 @@ class PhoneAuthenticator:
         return None if self.caller_name(request) else (401, NO_DEVICE)
 
     def caller_name(self, request: web.Request) -> str | None:
-        """Return a name for the device. It contains a space, so it cannot be the name of a program's key."""
+        """Return a caller name for the device.
+
+        It contains a space, so it cannot be the name of a program's key.
+        """
         route = _route(request)
         if route in PAGE_ROUTES:
             return PAGE_CALLER
@@ -81,25 +89,25 @@ class PhoneAuthenticator:
         return Requester("phone", self._devices.name(device_of(key)))
 
     def accepts_form_type(self, request: web.Request) -> bool:
-        """Return False, because our page declares its JSON."""
+        """Return False, because our page declares its bodies as JSON."""
         return False
 
 
 def caller_of(device: str) -> str:
-    """Return the name under which a device is limited and logged."""
+    """Return the caller name of a device, used for limits and in the log."""
     return f"phone {device}"
 
 
 def device_of(caller: str) -> str:
-    """Return the ID of the device with this caller name, or "" if it is no device's."""
+    """Return the ID of the device with this caller name, or "" if the name does not belong to a device."""
     kind, _, device = caller.partition(" ")
     return device if kind == "phone" else ""
 
 
 def is_local(remote: str, own_addresses: Iterable[str]) -> bool:
-    """Return whether a client's address belongs to a local network, and not to the internet behind the router.
+    """Return whether a client's address is on a local network rather than on the internet behind the router.
 
-    Within a home, IPv6 addresses may be public. They are local if they share the first 64 bits with one of ours.
+    IPv6 addresses may be public even at home. They are local if they share the first 64 bits with one of ours.
     """
     try:
         address = ipaddress.ip_address(plain_host(remote).partition("%")[0])
@@ -112,8 +120,10 @@ def is_local(remote: str, own_addresses: Iterable[str]) -> bool:
 
 
 def by_route(phones: Middleware, programs: Middleware) -> Middleware:
-    """Return the middleware that checks the routes below /chat/ as those of phones, and all others as those of
-    programs. The matched route decides, so no way of writing a path bypasses a check."""
+    """Return the middleware that checks routes below /chat/ with `phones` and all others with `programs`.
+
+    The matched route decides, so a request cannot bypass a check by spelling its path differently.
+    """
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -124,7 +134,7 @@ def by_route(phones: Middleware, programs: Middleware) -> Middleware:
 
 
 def programs_route(route: str) -> str:
-    """Return the route for programs that corresponds to a route for phones. Any other route is returned unchanged."""
+    """Return the programs' route that corresponds to a phones' route. Any other route is returned unchanged."""
     return route.removeprefix(PREFIX.removesuffix("/"))
 
 

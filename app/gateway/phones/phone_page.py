@@ -1,4 +1,4 @@
-"""The files of the web chat, and the headers with which a browser keeps everything else out of it."""
+"""The files of the web chat, and the headers that make a browser keep everything else out of the page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SAFE_HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """A file of the page, as it is sent."""
+    """A file of the page, ready to be sent."""
 
     content: bytes
     content_type: str
@@ -49,7 +49,10 @@ class PageFile:
 
 @cache
 def page_files() -> Mapping[str, PageFile]:
-    """Return the files of the page by name. They are read once, and nothing outside their folder is ever served."""
+    """Return the files of the page by name.
+
+    They are read only once, and no file outside their folder is ever served.
+    """
     return {
         file.name: PageFile(file.read_bytes(), TYPES[file.suffix])
         for file in sorted(phone_page_folder().iterdir())

@@ -1,4 +1,4 @@
-"""The service for phones and tablets: its switch, its one-time code, its devices, and its routes on the LAN server."""
+"""The service for phones and tablets: its on-off switch, one-time code, devices, and routes on the LAN server."""
 
 from __future__ import annotations
 
@@ -41,9 +41,11 @@ MAX_WRONG_TRIES = 5
 
 
 class JoinCode:
-    """The single valid code, if any. It becomes void when it is used or expires, or after too many wrong codes.
+    """The only valid code, if any.
 
-    With 8 digits and 5 tries, a stranger on the network guesses one code in twenty million.
+    It becomes invalid when it is used or expires, or after too many wrong attempts.
+
+    With 8 digits and 5 attempts, a stranger on the network has a chance of one in twenty million to guess a code.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -51,21 +53,24 @@ class JoinCode:
         self._code, self._expires_at, self._n_wrong = "", 0.0, 0
 
     def make(self) -> str:
-        """Return a new code. Any earlier one is void."""
+        """Return a new code, and make any earlier one invalid."""
         self._code = f"{secrets.randbelow(10**DIGITS):0{DIGITS}}"
         self._expires_at, self._n_wrong = self._clock() + CODE_SECONDS, 0
         return self._code
 
     def clear(self) -> None:
-        """Make the code void."""
+        """Make the code invalid."""
         self._code = ""
 
     def seconds_left(self) -> float:
-        """Return how long the code is valid, or 0 if there is none."""
+        """Return how long the code remains valid in seconds, or 0 if there is none."""
         return max(0.0, self._expires_at - self._clock()) if self._code else 0.0
 
     def use(self, presented: str) -> bool:
-        """Return whether this is the code, and use it up if so. The comparison takes constant time."""
+        """Return whether this is the valid code.
+
+        If it is, it cannot be used again. The comparison takes constant time.
+        """
         if not self.seconds_left():
             self.clear()
             return False
@@ -80,17 +85,17 @@ class JoinCode:
 
 
 class _Join(msgspec.Struct):
-    """The body with which a device joins."""
+    """The body of a request to add a device."""
 
     code: Annotated[str, Meta(max_length=20)]
     name: Annotated[str, Meta(max_length=200)] = ""
 
 
 class PhoneService:
-    """The service for phones, apart from the server itself.
+    """The service for phones, without the server itself.
 
-    own_models: returns the models that are ready on this computer. list_models: lists these and those that other hosts
-    share. end_requests: ends the requests of a caller at once. note: reports something to the owner.
+    own_models: returns the models that are ready on this computer. list_models: lists these and the models that other
+    hosts share. end_requests: ends all requests of a caller at once. note: reports an event to the owner.
     """
 
     def __init__(
@@ -130,7 +135,7 @@ class PhoneService:
         )
 
     def make_code(self) -> api.PhoneCode:
-        """Return a new one-time code. Raises Refused or BadInput if no device could join with it now."""
+        """Return a new one-time code. Raises Refused or BadInput if no device could use it now."""
         if not self.on:
             raise Refused("phones_off")
         if not self._lan.port:
@@ -144,13 +149,16 @@ class PhoneService:
         return await self.state()
 
     def close(self) -> None:
-        """Make the code void and end all answers to phones, because the owner no longer lets phones chat."""
+        """Make the code invalid and end all answers to phones, because the owner has turned off the web chat."""
         self.code.clear()
         for device in self.devices.all():
             self._end_requests(caller_of(device))
 
     def routes(self, openai: OpenAiRoutes) -> list[web.RouteDef]:
-        """Return the routes for phones: the page and what it requests. Phones can reach nothing else."""
+        """Return the routes for phones: the page and the requests that it sends.
+
+        Phones can use no other routes.
+        """
 
         async def chat(request: web.Request) -> web.StreamResponse:
             name, own = model_name(request[BODY]), self._own_models()
@@ -187,7 +195,7 @@ class PhoneService:
 
     @web.middleware
     async def note_use(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Record that a device has asked a question, whichever host answers it."""
+        """Record that a device has asked a question, regardless of which host answers it."""
         device = device_of(request[CALLER].key)
         if self.devices.name(device):
             self._lan.known.met(request.remote or "")  # it has proved its identity

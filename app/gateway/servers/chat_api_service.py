@@ -313,7 +313,7 @@ class ChatApiService:
                         log.warning("the Chat API is not on the LAN: %s", error.reason)
 
     async def _follow(self) -> None:
-        """Make the LAN server listen at this computer's current addresses. Reopen it if necessary.
+        """Make the LAN server listen at this computer's current addresses, and reopen it if necessary.
 
         Raises BadInput, Refused.
         """
@@ -378,7 +378,7 @@ class ChatApiService:
         )
 
     def _phone_auth(self) -> Auth:
-        """Return the checks for phones, which share the LAN server with programs and nothing else."""
+        """Return the checks for phones. The LAN server is all that phones share with programs."""
         return Auth(
             self.phones.authenticator(self._access(self.lan.host_names)),
             self.metrics,
@@ -391,7 +391,7 @@ class ChatApiService:
         return Access(own, lambda: self.choice.host_names, lambda: self.choice.origins)
 
     def _lan_application(self) -> web.Application:
-        """Return the application on the LAN: the one for programs, and the routes for phones with their own checks."""
+        """Return the application for the LAN: the programs' application, plus the phones' routes and checks."""
         programs, phones = self._lan_auth(), self._phone_auth()
         self._lan_programs = programs.open_requests
         app = self._application(programs, by_route(phones.check, programs.check), self.phones.note_use)
@@ -402,7 +402,7 @@ class ChatApiService:
         return app
 
     def _application(self, auth: Auth, check: Middleware | None = None, *inner: Middleware) -> web.Application:
-        """Return the application for programs. Requests for a model of another host are forwarded to it."""
+        """Return the application for programs. It forwards requests for another host's model to that host."""
         household_models = self._household_models
         forward = forward_to_host(household_models)
         app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[check or auth.check, *inner, forward])
@@ -427,11 +427,11 @@ class ChatApiService:
         return web.Response(body=page, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
     def _ready_contexts(self) -> dict[str, int]:
-        """Return the models of this computer that answer at once, and their context lengths."""
+        """Return the models of this computer that can answer at once, with their context lengths."""
         return {name: placement.context for name, placement in self.answering.ready_models().items()}
 
     async def _models_for_phones(self) -> list[Json]:
-        """Return the models that a phone can ask now: those loaded here, and those that other hosts share."""
+        """Return the models that a phone can use now: those loaded here, and those that other hosts share."""
         ready, models = self.answering.ready_models(), self._household_models
         own = [
             {"name": name, "machine": "", "context": placement.context, "vision": placement.sees}

@@ -38,7 +38,7 @@ class _Named(msgspec.Struct):
 
 
 def forward_to_host(household_models: HouseholdModels) -> Callable[..., Awaitable[web.StreamResponse]]:
-    """Return the middleware that forwards requests to a host instead of answering them here."""
+    """Return the middleware that forwards requests for a host's model to that host."""
     secret = secrets.token_bytes(16)
 
     @web.middleware
@@ -96,13 +96,13 @@ def model_name(body: bytes) -> str:
 
 
 def _with_model(body: bytes, name: str) -> bytes:
-    """Return a request body that asks for another model. All other fields keep their bytes."""
+    """Return a request body that names another model. The bytes of all other fields are unchanged."""
     fields = decode(body, dict[str, msgspec.Raw])
     return msgspec.json.encode(fields | {"model": name})
 
 
 def _headers(host: HostClient, answer: aiohttp.ClientResponse) -> dict[str, str]:
-    """Return the headers of a forwarded answer. One names the host, percent-encoded like a URL."""
+    """Return the headers of a forwarded answer. One of them names the host, percent-encoded as in a URL."""
     kept = {HOST: quote(host.host.name)} | {name: answer.headers[name] for name in KEPT if name in answer.headers}
     return kept | {"Content-Type": answer.headers.get("Content-Type", "application/json")}
 

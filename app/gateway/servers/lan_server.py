@@ -39,8 +39,8 @@ NO_TLS = b"HTTP/1.1 400 Bad Request\r\n" + PLAIN % (len(WORDS), WORDS)
 class LanServer:
     """The server on the LAN, which may be open or closed.
 
-    `chosen` returns the interfaces to use in addition to the usual ones. `expects` returns whether a member was ever
-    met at an address. Members, and addresses from which a program has sent a valid key, have priority over
+    `chosen` returns the interfaces to use in addition to the usual ones. `expects` returns whether a member has ever
+    been met at an address. Members, and addresses from which a program has sent a valid key, have priority over
     strangers.
     """
 
@@ -207,8 +207,7 @@ class LanServer:
 
 
 def lan_addresses(chosen: frozenset[str]) -> tuple[str, ...]:
-    """Return the addresses of household interfaces, IPv4 first, without link-local IPv6 addresses. Blocks the
-    thread."""
+    """Return the addresses of household interfaces, IPv4 first, without link-local IPv6 addresses. Blocks."""
     addresses = [
         address
         for interface in usable_interfaces(interfaces(), chosen)

@@ -71,7 +71,7 @@ def name_host_in_errors(host: Callable[[], str]) -> Callable[..., Awaitable[web.
 
 
 class MemberAuthenticator:
-    """The identity check for members. The listener has already verified who they are.
+    """The identity check for members. The listener has already verified their identity.
 
     `may` returns whether this machine answers the member's requests.
     """

@@ -243,7 +243,7 @@ class UpstreamAnswer:
     def tokens(self) -> int:
         """Return the number of tokens in the answer.
 
-        If the server reports no usage, each chunk counts as one token, which is the least possible number.
+        If the server reports no usage, each chunk counts as one token, which is the minimum.
         """
         return self.answer_tokens or self.n_chunks
 

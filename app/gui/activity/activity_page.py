@@ -82,7 +82,7 @@ class ActivityPage(Page):
 
 
 def _scrolled(part: QWidget) -> QWidget:
-    """Wrap a widget in a scroll view, which is not laid out until first shown."""
+    """Wrap a widget in a scroll area. The widget is not laid out until it is first shown."""
     body = QWidget()
     view = scrolled(body)
     body.setLayout(column(part))

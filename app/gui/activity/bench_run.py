@@ -41,10 +41,10 @@ TOGETHER, LOADING, ALONE, BACK = "together", "loading", "alone", "back"
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSize:
-    """The size of a benchmark, given by its token counts, concurrency levels and maximum number of rounds.
+    """The size of a benchmark: its token counts, concurrency levels and maximum number of rounds.
 
-    seconds: the time budget. A round starts only if it should end in time, but each concurrency level gets at least
-    one round.
+    seconds: the time budget. A round starts only if it is expected to end in time, but each concurrency level gets at
+    least one round.
     """
 
     name: str
@@ -234,7 +234,7 @@ class BenchRun(QObject):
         return time.perf_counter() - self._began + seconds <= ends
 
     def _share(self) -> float:
-        """Return the progress as a fraction of all answers or of the time budget, whichever is larger."""
+        """Return the progress as the fraction of the answers or of the time budget, whichever is larger."""
         whole = self.extent.runs * sum(self.extent.streams)
         passed = (time.perf_counter() - self._began) / self.extent.seconds
         return min(0.99, max(self._answers / whole, passed))
@@ -255,7 +255,7 @@ def power_draw_watts(snapshot: Snapshot, loaded: LoadedModel) -> float | None:
 class PowerMeter(QObject):
     """A meter that averages the power draw.
 
-    The first seconds after `begin` are skipped, because those readings still include the power drawn before.
+    The first seconds after `begin` are skipped, because the readings still include the power drawn before `begin`.
     """
 
     def __init__(
@@ -314,9 +314,10 @@ def host_only_request(loaded: LoadedModel, machines: Sequence[str]) -> dict[str,
 
 
 class Comparison(QObject):
-    """A benchmark of the current placement, then of the host alone. Afterwards, the placement is restored.
+    """A benchmark of the current placement and then of the host alone. Afterwards, the placement is restored.
 
-    Either `finished` or `failed` is emitted at the end. If only restoring the placement fails, both are emitted.
+    Either `finished` or `failed` is emitted at the end. If the benchmark succeeds but the placement cannot be
+    restored, both are emitted.
     """
 
     progressed = Signal(float, str)  # finished fraction, current step

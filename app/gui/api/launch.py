@@ -29,7 +29,7 @@ class Launcher(Protocol):
         """Start a node in a separate process that survives a crash of the window. Raises AppError."""
 
     def end(self) -> None:
-        """Terminate a node that was started by `start` but cannot be found yet. Nothing uses such a node."""
+        """Terminate a node that `start` has started but `find` does not return yet. Nothing uses such a node."""
 
     def leave(self) -> None:
         """Reset the node: on its next start, it has a new identity and no household. Raises AppError."""
@@ -38,10 +38,10 @@ class Launcher(Protocol):
         """Delete all data in the home folder after this window and its node have exited."""
 
     def restart_at_end(self) -> None:
-        """Start the version that an update installed after this window and its node have exited."""
+        """Arrange that the version installed by an update starts after this window and its node have exited."""
 
     def note_started(self) -> None:
-        """Note that the window of this version works, so that it need not be watched at its next start."""
+        """Record that this version's window works, so that the launcher need not watch its next start."""
 
     def fate(self) -> str | None:
         """Return the last output of the node started by `start` if it has exited, or None if it is running."""

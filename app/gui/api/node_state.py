@@ -183,7 +183,7 @@ class NodeState(QObject):
             self.changed.emit()
 
     def _look_whose(self) -> None:
-        """Emit `restarted` if a different process is now serving, unless this window requested that."""
+        """Emit `restarted` if another node process is now serving, unless this window requested the restart."""
         endpoint = self.client.endpoint
         pid, before = endpoint.pid if endpoint is not None else 0, self._served_by
         self._served_by, was_asked, self.ends = pid, self.ends, False

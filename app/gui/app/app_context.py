@@ -40,11 +40,10 @@ class AppContext:
     """The services that pages use.
 
     folder: the folder for the window's own files. go: shows the page at an address such as `settings/Network` (see
-    navigation.py). lock: encrypts stored chats. motion: tells whether animations are allowed. importing: the queue
-    of model files being imported. tools: the tool servers. interrupted: the chats whose answer was
-    interrupted. answers: tells which answers
-    have ended. starts: tells which models could not be loaded after their page was closed. renew: recreates the window
-    in the chosen language, or returns False if a page has unfinished work.
+    navigation.py). lock: encrypts stored chats. motion: returns whether animations are allowed. importing: the queue
+    of model files being imported. tools: the tool servers. interrupted: the chats whose answer was interrupted.
+    answers: reports answers that have ended. starts: reports models that could not be loaded after their page was
+    closed. renew: recreates the window in the chosen language, or returns False if a page has unfinished work.
     """
 
     pool: NodeState

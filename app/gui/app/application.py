@@ -371,7 +371,7 @@ def start(launcher: Launcher, *, hidden: bool = False) -> int:
 
 
 def show_failure(app: QApplication, error: AppError) -> None:
-    """Show why there is no window, until the user closes the dialog."""
+    """Show the reason why the window could not be opened, and wait until the user closes the dialog."""
     Language(app).speak("")  # the chosen language may be unreadable
     app.setApplicationName("Poolhouse")
     app.setWindowIcon(app_icon())

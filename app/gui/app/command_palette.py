@@ -1,4 +1,4 @@
-"""The command palette (Ctrl+K): goes to a page, a settings section, a chat or a model by a part of its name."""
+"""The command palette (Ctrl+K), which opens a page, settings section, chat or model by part of its name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIST_KEYS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageD
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """An entry of the palette. `kind` says what it is, such as a page or a chat."""
+    """An entry of the palette. `kind` is its category, such as page or chat."""
 
     text: str
     kind: str
@@ -33,7 +33,7 @@ class Command:
 
 
 def commands_of(services: AppContext, go: Callable[[str], object]) -> list[Command]:
-    """Return a command for each page, settings section, model that can answer, and chat. `go` opens an address."""
+    """Return a command for each page, settings section, available model and chat. `go` opens an address."""
     from app.gui.settings import settings_page  # imports all settings, which are not needed before
 
     def command(text: str, kind: str, address: str) -> Command:
@@ -55,7 +55,7 @@ def _tr(text: str) -> str:
 
 
 def matching(commands: Sequence[Command], typed: str) -> list[Command]:
-    """Return the commands that contain every typed word, those that begin with the text first."""
+    """Return the commands that contain every typed word. Those that begin with the typed text come first."""
     words = typed.casefold().split()
     there = [each for each in commands if all(word in f"{each.text} {each.kind}".casefold() for word in words)]
     begun = typed.strip().casefold()
@@ -63,7 +63,7 @@ def matching(commands: Sequence[Command], typed: str) -> list[Command]:
 
 
 class _ArrowKeys(QObject):
-    """An event filter that moves the selection of a list with the arrow keys while the field has the focus."""
+    """An event filter that lets the arrow keys move a list's selection while the text field has the focus."""
 
     def __init__(self, field: QLineEdit, rows: QListWidget) -> None:
         super().__init__(field)
@@ -80,7 +80,7 @@ class _ArrowKeys(QObject):
 
 
 class CommandPalette(CompactDialog):
-    """A field and the list of the commands that match it. Return runs the selected one."""
+    """A text field and a list of the matching commands. The Return key runs the selected command."""
 
     def __init__(self, theme: Theme, commands: Sequence[Command], parent: QWidget) -> None:
         super().__init__(theme, self.tr("Go to"), "", parent)

@@ -1,4 +1,4 @@
-"""The dialog that says why there is no window."""
+"""The dialog that explains why the window could not be opened."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from app.gui.widgets.dialog import CompactDialog
 
 
 class FailureDialog(CompactDialog):
-    """A dialog for users who started Poolhouse from a menu, where no terminal shows the reason.
+    """A dialog for users who started Poolhouse from a menu, without a terminal that would show the error.
 
-    It needs no setting, because the settings may be unreadable.
+    It uses no settings, because they may be unreadable.
     """
 
     def __init__(self, app: QApplication, error: AppError) -> None:

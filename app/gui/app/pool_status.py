@@ -107,7 +107,7 @@ def trouble_with(loaded: LoadedModel) -> str:
 
 
 def was_reclaimed(loaded: LoadedModel) -> bool:
-    """Return whether a model ended because an owner wanted the memory of a machine back, which is no failure."""
+    """Return whether a model ended because an owner reclaimed a machine's memory, which is not a failure."""
     reason = loaded.reason_facts
     return reason is not None and classify(reason).fault is Fault.OWNER
 
@@ -137,7 +137,10 @@ def _leaving(now: Snapshot, loaded: LoadedModel) -> str | None:
 
 
 def _ready(now: Snapshot, loaded: LoadedModel) -> str:
-    """Return a sentence that says where the model runs. After a machine is lost, this may be a single other machine."""
+    """Return a sentence that names the machines that run the model.
+
+    It may name just one after a machine was lost.
+    """
     holders = loaded.holders or [machine.id for machine in loaded.machines]
     model = model_name(loaded.model)
     if len(holders) > 1:

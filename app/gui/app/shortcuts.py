@@ -1,4 +1,4 @@
-"""The keyboard shortcuts of the window: their list, the dialog that shows it, and the keys for the text size."""
+"""The keyboard shortcuts of the window: the list of them, its dialog, and the keys that change the text size."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class ShortcutsDialog(CompactDialog):
 
 
 class TextSizeKeys:
-    """The keys that enlarge and reduce the text of a window, and restore its usual size."""
+    """The keys that enlarge and reduce the text of a window and restore its default size."""
 
     def __init__(self, services: AppContext, window: QWidget) -> None:
         self._services, self._window = services, window
@@ -114,7 +114,7 @@ class TextSizeKeys:
         return lambda: self.change(steps)
 
     def change(self, steps: int) -> None:
-        """Change the text size by this number of steps. 0 restores the usual size."""
+        """Change the text size by this number of steps. 0 restores the default size."""
         theme = self._services.theme
         percent = round(100 * theme.scale / STEP_PERCENT) * STEP_PERCENT + steps * STEP_PERCENT if steps else 100
         scale = min(max(percent / 100, MIN_SCALE), MAX_SCALE)

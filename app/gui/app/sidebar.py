@@ -178,7 +178,7 @@ class Sidebar(QWidget):
         self._tell()
 
     def _bolder(self) -> int:
-        """Return how much wider the longest title becomes in bold, which marks the current page."""
+        """Return how much wider the longest title is in bold, the style that marks the current page."""
         usual, bold = (QFontMetrics(self._services.theme.font(bold=is_bold)) for is_bold in (False, True))
         titles = [entry.title for entry in ENTRIES]
         return max(bold.horizontalAdvance(title) - usual.horizontalAdvance(title) for title in titles)

@@ -85,8 +85,10 @@ def _downloads(before: Snapshot, now: Snapshot) -> list[Notification]:
 
 
 def _lost_models(before: Snapshot, now: Snapshot) -> list[Notification]:
-    """Return a notification for each model that failed. A model whose memory an owner took back is loaded again
-    automatically, on other machines or with the next question.
+    """Return a notification for each model that failed.
+
+    A model whose memory an owner reclaimed is left out, because it is loaded again automatically, either on other
+    machines or with the next question.
     """
     title = QCoreApplication.translate("Tray", "The model stopped unexpectedly")
     states = {model.model: model.state for model in before.models}
@@ -368,7 +370,7 @@ class Tray(QObject):
         self._tell(Notification(title, said(error), navigation.MODELS, kind=NOTIFY_NEWS))
 
     def _tell(self, item: Notification) -> None:
-        """Notify the user, unless the window is active and shows it anyway, or this kind is turned off."""
+        """Notify the user, unless the active window already shows the event or this kind is turned off."""
         if not self._window.isActiveWindow() and notifies(self._services.preferences, item.kind):
             self.notify(item)
 

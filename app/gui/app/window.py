@@ -246,7 +246,7 @@ class Window(QMainWindow):
         return PageBuilder(lambda: entry.make(self._services), placed, done, self)
 
     def _show(self) -> None:
-        """Show the current page, which is complete by now."""
+        """Show the current page, which must be complete."""
         page, part = self._pages[self._name], self._part
         is_another = self._stack.currentWidget() is not page
         self._stack.setCurrentWidget(page)
@@ -263,7 +263,8 @@ class Window(QMainWindow):
     def say(self, tell: Callable[[Window], NoticeContent]) -> None:
         """Show a notice above all pages until the user dismisses it.
 
-        `tell` returns its text and actions. It is called again if the window is replaced by one in another language.
+        `tell` returns the text and actions of the notice. It is called again if the window is replaced by one in
+        another language.
         """
         sentence, actions = tell(self)
         self.ask(sentence, *actions)
@@ -281,7 +282,7 @@ class Window(QMainWindow):
         self._bar_box.show()
 
     def _quit_by_key(self) -> None:
-        """Quit. The first time, explain that the background service keeps running, which the tray menu also says."""
+        """Quit. The first time, explain that the background service keeps running, as the tray menu also does."""
         services = self._services
         goes_on = services.pool.is_there and not services.launcher.started
         if not goes_on or services.preferences.flag(GOES_ON):

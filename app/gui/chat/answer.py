@@ -65,8 +65,8 @@ class AnswerFeed(QObject):
 class Ending:
     """The outcome of an answer.
 
-    how: "stop", "length" (token limit reached), FULL (context full), CALLS (the model waits for the results of its
-    `calls`), "stopped" (by the user) or "failed" (see `error`).
+    how: "stop" (finished), "length" (token limit reached), FULL (context full), CALLS (the model waits for the results
+    of its `calls`), "stopped" (by the user) or "failed" (see `error`).
     """
 
     how: str
@@ -104,7 +104,7 @@ class Answer(QObject):
         self._first_tokens = 0  # number of tokens in the first delta, which the decode rate leaves out
 
     def offer(self, tools: Sequence[OfferedTool]) -> None:
-        """Offer tools to the model, before `begin`."""
+        """Set the tools that the model may call. Must be called before `begin`."""
         described = [
             {"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools
         ]
@@ -225,9 +225,9 @@ def _prompt(chat: Chat, branch: Sequence[Message]) -> dict[str, Any]:
 
 
 def _message_bodies(message: Message) -> list[dict[str, Any]]:
-    """Return a message in the API's format, in several parts if tools were called.
+    """Return a message in the API's format. A message with tool calls becomes several.
 
-    The model's template decides which thoughts the prompt includes.
+    The model's template decides which thoughts are included in the prompt.
     """
     thought = str(message.details.get(THOUGHT) or "")
     if rounds := rounds_of(message.details):
@@ -239,7 +239,7 @@ def _message_bodies(message: Message) -> list[dict[str, Any]]:
 
 
 def _begun_at(chat: Chat, branch: Sequence[Message]) -> float | None:
-    """Return the time at which the first message of this branch was written, even if it is no longer sent."""
+    """Return the time of the branch's first message, even if that message is no longer sent."""
     end = branch[-1].id if branch else chat.leaf
     return next((max(0.0, message.made_at) for message in path_to(chat, end)), None)
 

@@ -249,8 +249,9 @@ class ChatPage(Page):
     def open(self, part: str) -> None:
         """Show a chat with the model `part`, or the chat whose ID follows CHAT_ID_PREFIX in `part`.
 
-        The current chat stays open if it already uses the model. If it is empty, it switches to the model. A chat that
-        the Guide answered is not continued with another model, which would take the Guide's answers for its own.
+        The current chat stays open if it already uses the model. If it is empty, it switches to the model. Another
+        model never continues a chat that the Guide has answered, because it would take the Guide's answers for its
+        own.
         """
         if part.startswith(CHAT_ID_PREFIX):
             self.open_chat(part.removeprefix(CHAT_ID_PREFIX))
@@ -261,7 +262,7 @@ class ChatPage(Page):
                 self._choose_model(part)
 
     def _is_guides(self, other: str) -> bool:
-        """Return whether the last answer of the chat is the Guide's, and not that of the other model."""
+        """Return whether the Guide gave the last answer in the chat, and `other` is not the Guide."""
         answers = [message for message in tree.path(self.chat) if message.role is tree.Role.ASSISTANT]
         return bool(answers) and answers[-1].details.get(tree.MODEL) == GUIDE != other
 
@@ -327,13 +328,13 @@ class ChatPage(Page):
 
     @property
     def _completes(self) -> bool:
-        """Return whether the chat is a text to complete, or empty and its model completes text only."""
+        """Return whether the chat is a text to complete, or is empty and has a model that only completes text."""
         if self.chat.leaf is not None:
             return tree.completed_text(self.chat) is not None
         return self._models.is_base(self.session.model_of(self.chat))
 
     def _show_view(self) -> None:
-        """Show the suggestions, the conversation, or a text to complete."""
+        """Show the suggestions, the conversation or the text to complete, whichever the chat needs."""
         if not self._completes:
             self.completion.save()  # what was typed in an empty chat makes it a text to complete
         completes = self._completes
@@ -366,12 +367,12 @@ class ChatPage(Page):
         self._show_state()
 
     def _models_listed(self) -> None:
-        """Update what depends on the list of models, which the node has just sent."""
+        """Update everything that depends on the list of models, because the node has sent a new one."""
         self._show_view()
         self._show_hint()
 
     def _show_tools(self) -> None:
-        """Show whether the chat uses tools, and whether its model can."""
+        """Show whether the chat uses tools and whether its model can call them."""
         loaded = self.services.pool.now.model(self.chat.model)
         is_guide = self.session.model_of(self.chat) == GUIDE
         self.tools.show_chat(self.chat, False if is_guide else loaded.tools if loaded is not None else None)
@@ -383,13 +384,13 @@ class ChatPage(Page):
         self._show_tools()
 
     def _call_waits(self, chat_id: str, call: CallRecord) -> None:
-        """Tell screen readers that the user must decide about a tool call."""
+        """Announce to screen readers that the user must decide about a tool call."""
         if chat_id == self.chat.id:
             words = self.tr("The model wants to use {tool} from {server}. Allow or refuse it in the conversation.")
             announce(self.composer, words.format(tool=call.tool or call.name, server=call.server))
 
     def _show_room(self) -> None:
-        """Show how much of the context the attached files take, leaving some for the answer."""
+        """Show how much of the context the attached files use. Part of the context is reserved for the answer."""
         head = self.chat_head
         answer = min(MAX_TOKENS, int(head.context * ANSWER_SHARE))
         self.composer.show_room(max(0, head.context - head.used - answer) if head.context else None)
@@ -409,7 +410,7 @@ class ChatPage(Page):
         )
 
     def _open_picture(self, file: Details) -> None:
-        """Enlarge a picture in a window of its own."""
+        """Show an enlarged picture in its own window."""
         PictureWindow(self.services.theme, self.pictures, file, self.services.preferences, self.fail, self).show()
 
     def _show_state(self) -> None:
@@ -448,7 +449,10 @@ class ChatPage(Page):
         self.session.send(chat, text, files)
 
     def _clear_notice(self) -> None:
-        """Remove the notice. A remark that an error covered at once is shown again, because the node says it once."""
+        """Remove the notice, and show the remark that an error had replaced, if any.
+
+        The node sends a remark only once.
+        """
         remark, self._remark = self._remark, ""
         self.notice.clear()
         if remark:
@@ -501,7 +505,7 @@ class ChatPage(Page):
         self.composer.send_queued(succeeded=error is None)
 
     def _retry(self) -> None:
-        """Answer the last question, or continue the last answer or the text if it was interrupted."""
+        """Answer the last question again, or continue the last answer or text if it was interrupted."""
         self.notice.clear()
         if self._completes:  # the text may have been edited since
             self.completion.continue_text()
@@ -522,14 +526,14 @@ class ChatPage(Page):
         self.composer.field.setFocus()
 
     def _use_model_and_retry(self, model: str) -> None:
-        """Let another model complete the answer that has failed or is waiting for a machine."""
+        """Let another model complete an answer that has failed or is waiting for a machine."""
         self.notice.clear()
         self.session.stop(self.chat.id)
         self._choose_model(model)
         self._retry()
 
     def _ask_instead(self, model: str, refused: MessageId) -> None:
-        """Let a model answer the question that the Guide has refused, and the chat's further questions."""
+        """Let another model answer the question that the Guide refused, and all further questions in the chat."""
         self.notice.clear()
         self._choose_model(model)
         self.session.regenerate(self.chat.id, refused)
@@ -547,7 +551,7 @@ class ChatPage(Page):
         self._show_hint()
 
     def _add_to_draft(self, chat_id: str, file: Details) -> None:
-        """Attach a document that has been read by now to the draft of another chat."""
+        """Attach a document to the draft of another chat after it has been read."""
         chat = self.history.chat(ChatId(chat_id))
         if chat is not None:
             self.history.save_soon(replace(chat, draft_files=(*chat.draft_files, file)))

@@ -71,9 +71,10 @@ def read_text(path: Path) -> Details:
 
 
 def file_words(file: Details) -> str:
-    """Return the caption of an attached file: its name (elided in the middle if long), pages or size, and token count.
+    """Return the caption of an attached file: its name (shortened if long), pages or size, and token count.
 
-    A document's text differs in size from its file, so the size of the file would only confuse.
+    A long name is elided in the middle. For a document, the size is omitted, because its extracted text has a
+    different size than the file.
     """
     if is_picture(file):
         return picture_name(file)
@@ -91,7 +92,7 @@ def _short_name(name: str) -> str:
 
 
 def _pages_words(file: Details) -> str:
-    """Return how many pages a file has, or which of them were kept. Empty for a text without pages."""
+    """Return the number of pages of a file, or which pages were kept. Return "" for text without pages."""
     tr = QCoreApplication.translate
     if file.get(SHORTENED):
         return tr("Attachment", "shortened")
@@ -182,9 +183,10 @@ class Field(QPlainTextEdit):
 
 
 def pasted_picture(source: QMimeData) -> bytes:
-    """Return the file of a picture on the clipboard as another program has left it, or b"" if there is none.
+    """Return a picture on the clipboard in the format that another program provided, or b"" if there is none.
 
-    The picture is not decoded here. If the system has only pixels, Qt writes them to a file, uncompressed to save time.
+    The picture is not decoded here. If the clipboard contains only pixels, Qt encodes them as an uncompressed file,
+    which is fast.
     """
     offered = [form for form in source.formats() if form.startswith("image/")]
     for form in (*PASTED_FORMATS, *offered):
@@ -199,10 +201,12 @@ def pasted_picture(source: QMimeData) -> bytes:
 
 
 class Composer(QFrame):
-    """The message field with its buttons. `sent` is emitted with a message, and `stopped` to stop the current answer.
+    """The message field with its buttons.
+
+    `sent` is emitted with a message, and `stopped` to stop the current answer.
 
     A message that the user sends during an answer is queued until `send_queued` is called. Pictures, PDF and Office
-    files are read in the background, and the message can be sent once that is done.
+    files are read in the background, and the message can be sent when they have been read.
     """
 
     sent = Signal(str, list)  # text, attachments
@@ -258,7 +262,7 @@ class Composer(QFrame):
 
     @property
     def _reading(self) -> list[str]:
-        """The names of documents that are being read for the draft shown."""
+        """The names of the documents that are still being read for the displayed draft."""
         return [name for draft, name in self._readings if draft == self._draft]
 
     @property
@@ -274,8 +278,9 @@ class Composer(QFrame):
         self._line.setDirection(QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom)
 
     def show_draft(self, text: str, files: Sequence[Details] = (), draft: str | None = None) -> None:
-        """Show the draft of the current chat, or of the chat with the ID `draft`. Documents for other drafts are still
-        being read.
+        """Show the draft of the current chat, or of the chat with the ID `draft`.
+
+        Documents for other drafts continue to be read.
         """
         self.is_queued = False
         self._draft = self._draft if draft is None else draft
@@ -300,7 +305,10 @@ class Composer(QFrame):
         return any(map(is_picture, self._files))
 
     def attach(self, paths: Sequence[str | Path]) -> None:
-        """Attach files to the message: text at once, documents and pictures as soon as they have been read."""
+        """Attach files to the message.
+
+        Text is attached immediately, documents and pictures after they have been read.
+        """
         for path in map(Path, paths):
             try:
                 self._require_room()
@@ -317,7 +325,7 @@ class Composer(QFrame):
         self.attached.emit()
 
     def paste(self, picture: bytes) -> None:
-        """Attach a picture from the clipboard as soon as it has been read."""
+        """Attach a picture from the clipboard after it has been read."""
         try:
             self._require_room()
         except BadInput as error:
@@ -338,13 +346,13 @@ class Composer(QFrame):
         return partial(self._file_read, self._draft), partial(self._file_failed, self._draft, name)
 
     def allow_pictures(self, allowed: bool) -> None:
-        """Allow sending pictures, or not, because the chat's model cannot look at them."""
+        """Set whether pictures can be sent, which depends on whether the chat's model can process them."""
         if allowed != self._may_send:
             self._may_send = allowed
             self._draft_changed(by_person=False)
 
     def show_room(self, room: int | None) -> None:
-        """Show how many of the tokens available in the chat the files take up, or nothing if that is unknown."""
+        """Show how many of the available tokens the attached files use. Hide this if the number is unknown."""
         self._room = room
         self.budget.show_for(self._files, room)
 
@@ -369,7 +377,7 @@ class Composer(QFrame):
         self._failed(error)
 
     def _shorten(self, room: int) -> None:
-        """Leave out the ends of the longest files, so that all of them fit."""
+        """Shorten the longest files until all files fit into `room` tokens."""
         self._files = fitting(self._files, room)
         self._show_files()
         self.attached.emit()
@@ -465,7 +473,7 @@ class Composer(QFrame):
 
 
 def fitting(files: Sequence[Details], room: int) -> list[Details]:
-    """Return the files, the longest of them shortened until all fit into this many tokens."""
+    """Return the files, with the longest ones shortened until all of them fit into `room` tokens."""
     made = list(files)
     excess = sum(int(file.get("tokens") or 0) for file in made) - room
     for file in sorted(files, key=lambda file: -int(file.get("tokens") or 0)):
@@ -481,7 +489,7 @@ def fitting(files: Sequence[Details], room: int) -> list[Details]:
 
 
 class FileBudget(QWidget):
-    """A line that says how much of the chat's context the attached files take, and offers to shorten them."""
+    """A line that shows how much of the chat's context the attached files use, and offers to shorten them."""
 
     def __init__(self, shorten: Callable[[int], object]) -> None:
         super().__init__()
@@ -492,7 +500,10 @@ class FileBudget(QWidget):
         self.hide()
 
     def show_for(self, files: Sequence[Details], room: int | None) -> None:
-        """Show the line for these files. It is hidden while their tokens or the room are unknown."""
+        """Show the line for these files.
+
+        It is hidden if their token counts or the available context are unknown.
+        """
         tokens = [int(file.get("tokens") or 0) for file in files if not is_picture(file)]
         is_known = room is not None and bool(tokens) and all(tokens)
         self.setVisible(is_known)
@@ -589,9 +600,9 @@ class ComposerHint(QWidget):
     ) -> None:
         """Show the hint for the next message of a chat.
 
-        is_queued: whether a message is queued until the current answer ends. may_trim: whether the oldest messages
-        may be dropped from the prompt. guide_fails: whether the Guide was asked here but does not fit in memory.
-        is_blind: whether pictures are attached that the chat's model cannot look at.
+        is_queued: whether a message is queued until the current answer ends. may_trim: whether the oldest messages may
+        be dropped from the prompt. guide_fails: whether the Guide was asked here but does not fit in memory. is_blind:
+        whether pictures are attached that the chat's model cannot process.
         """
         text = offer = ""
         self._offered = self.last_model

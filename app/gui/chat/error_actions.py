@@ -1,4 +1,7 @@
-"""The actions to offer when an answer fails or waits. At least one is always offered, and each can help."""
+"""The actions offered when an answer fails or waits.
+
+There is always at least one, and each may solve the problem.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ class Handlers:
 
 
 class ErrorActions:
-    """The rules that select the buttons of a notice about a failed answer.
+    """The rules for the buttons of a notice about a failed answer.
 
     `context_length` returns the context length that a model was trained with, or None if unknown.
     """
@@ -118,7 +121,7 @@ def _tr(words: object) -> str:
 
 
 class SmallerModelOffer(QObject):
-    """An offer of a smaller model, made while an answer waits for a machine without which its model does not fit.
+    """An offer of a smaller model while an answer waits for a machine that its model needs.
 
     If the user accepts, `use(model)` is called.
     """

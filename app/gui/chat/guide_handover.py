@@ -1,4 +1,4 @@
-"""The offer to ask a real model when the Guide has said that it does not know an answer."""
+"""The offer to ask a larger model after the Guide has said that it does not know an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REFUSAL = "I don't know that"  # how the Guide's answer begins if it does not kn
 
 
 class GuideHandover(QObject):
-    """An offer below the chat's head after the Guide has refused a question.
+    """An offer, below the chat's header, that appears after the Guide has refused a question.
 
     It offers a loaded model, which then answers the same question, or the Models page if no model is loaded.
 
@@ -38,7 +38,7 @@ class GuideHandover(QObject):
         self._notice, self._ask, self._models, self._is_base = notice, ask, models, is_base
 
     def offer(self, chat: Chat, now: Snapshot) -> None:
-        """Make the offer if the last answer of the chat is a refusal of the Guide."""
+        """Make the offer if the Guide refused the last question of the chat."""
         refused = refused_answer(chat)
         if refused is None:
             return
@@ -52,7 +52,7 @@ class GuideHandover(QObject):
 
 
 def refused_answer(chat: Chat) -> MessageId | None:
-    """Return the last answer of a chat if the Guide refused the question in it, otherwise None."""
+    """Return the ID of the chat's last answer if the Guide refused the question in it, otherwise None."""
     shown = tree.path(chat)
     if not shown or shown[-1].role is not tree.Role.ASSISTANT:
         return None
@@ -61,9 +61,9 @@ def refused_answer(chat: Chat) -> MessageId | None:
 
 
 def real_model(now: Snapshot, is_base: Callable[[str], bool]) -> str | None:
-    """Return the name of a model that chats, other than the Guide, and can answer at once, or None.
+    """Return the name of a loaded chat model other than the Guide that can answer at once, or None.
 
-    A model that this computer has loaded is preferred to one of another computer.
+    Models that this computer has loaded are preferred to models of other computers.
     """
     ready = [model.model for model in now.models if model.state == "ready" and model.model != GUIDE]
     shared = [model.reference for model in now.shared if model.ready and model.model != GUIDE]

@@ -1,4 +1,4 @@
-"""The line with the model of a chat, and the menu that it opens: the models that can answer instead."""
+"""The line with the name of a chat's model, and its menu of other models that can answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPENS = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Down)
 
 
 class ModelLine(ToolButton):
-    """A button with the name of the model and an arrow after it. The name is elided if it is too long."""
+    """A button with the name of the model and an arrow. A long name is elided."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class ModelLine(ToolButton):
         theme.changed.connect(self.update)
 
     def say(self, text: str) -> None:
-        """Replace the text. Without one there is nothing to choose."""
+        """Replace the text. An empty text means that there is nothing to choose."""
         self._whole = text
         self.setEnabled(bool(text))
         self.setAccessibleName(text)
@@ -106,7 +106,7 @@ class ModelMenu(QObject):
         line.clicked.connect(lambda *_: self._open())
 
     def menu(self) -> QMenu:
-        """Return the menu, in which the model that answers next is checked."""
+        """Return the menu. The model that will answer next is checked."""
         menu, current = QMenu(self._line), self._current()
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.setAccessibleName(self.tr("Model of this chat"))

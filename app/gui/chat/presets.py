@@ -20,7 +20,7 @@ MAX_SEED = (1 << 32) - 2
 
 @dataclass(frozen=True, slots=True)
 class SamplingParameter:
-    """A sampling parameter and its valid range. If its default is None, a random value is used each time."""
+    """A sampling parameter and its valid range. If its default is None, the value is random each time."""
 
     name: str
     minimum: float

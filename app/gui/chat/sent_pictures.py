@@ -1,4 +1,4 @@
-"""The pictures of a chat that are sent with a question: as many as a request has room for, if the model sees."""
+"""The choice of a chat's pictures to send with a question, if the model can process pictures."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ USUAL_TOKENS = 300  # of a picture, if the model does not tell
 
 @dataclass(frozen=True, slots=True)
 class SentPictures:
-    """The messages with the pictures that are sent, and how many were left out."""
+    """Messages with the pictures to send, and the number of pictures that were left out."""
 
     branch: Sequence[Message]
     left_out: int = 0
 
 
 def sees(now: Snapshot, model: str) -> bool | None:
-    """Return whether a model can look at pictures, or None if the node's status does not say."""
+    """Return whether a model can process pictures, or None if the node's status does not say."""
     if (shared := now.shared_model(model)) is not None:
         return shared.vision if shared.ready else None
     if (loaded := now.model(model)) is not None:  # while it loads, its projector is not open yet
@@ -33,7 +33,7 @@ def sees(now: Snapshot, model: str) -> bool | None:
 
 
 def picture_tokens(now: Snapshot, model: str) -> int:
-    """Return how many tokens of the context a picture takes at most."""
+    """Return the maximum number of context tokens that a picture uses."""
     answering = now.shared_model(model) or now.model(model) or now.loaded
     return (answering.picture_tokens if answering is not None else 0) or USUAL_TOKENS
 
@@ -49,7 +49,7 @@ def without_pictures(branch: Sequence[Message]) -> SentPictures:
 
 
 def within_limits(branch: Sequence[Message]) -> SentPictures:
-    """Return the messages without their oldest pictures if a request has no room for all of them."""
+    """Return the messages, without the oldest pictures if not all of them fit in a request."""
     return _keeping(branch, most=MOST_PICTURES_OF_CHAT)
 
 

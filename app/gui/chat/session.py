@@ -62,7 +62,7 @@ GUIDE_SAMPLING = {"temperature": 0.0}  # the Guide was trained on exactly one an
 
 
 class ToolPhase(Enum):
-    """The state of an answer regarding tools: not concerned, starting the servers, or waiting for calls."""
+    """The tool phase of an answer: no tools involved, starting the tool servers, or waiting for calls."""
 
     NONE = auto()
     OPENING = auto()
@@ -111,7 +111,7 @@ class RunningAnswer:
         return {THOUGHT: self.thought, THOUGHT_S: self.thought_s} if self.thought else {}
 
     def whole_stats(self, part: AnswerStats) -> AnswerStats:
-        """Combine the statistics of the earlier text with `part`, the statistics of the text generated since."""
+        """Return the combined statistics of the earlier text and of `part`, the text generated since then."""
         if self.has_calls:  # the parts so far are in `stats`
             return self.stats
         return self.stats.continued(part) if self.before or self.is_continued else part
@@ -120,7 +120,7 @@ class RunningAnswer:
 class Session(QObject):
     """A handler of the user's requests in chats. It tracks the answers in progress, at most one per chat.
 
-    The history owns the chats.
+    The chats themselves belong to the history.
     """
 
     changed = Signal(str)  # ID of a chat whose messages have changed or whose answer has ended
@@ -212,13 +212,13 @@ class Session(QObject):
         self._begin(chat, message, chat.messages[message].text, branch, notes)
 
     def decide(self, chat: ChatId, call: str, decision: str) -> None:
-        """Carry out the user's decision about a call that waits: ONCE, IN_CHAT or DENY."""
+        """Carry out the user's decision about a pending call: ONCE, IN_CHAT or DENY."""
         if self._rounds is not None and chat in self.running:
             self.running[chat].n_rounds = 0
             self._rounds.decide(chat, call, decision)
 
     def keep_text(self, chat: Chat, text: str) -> Chat:
-        """Save a text that a base model may continue, and return the chat with it."""
+        """Save the text that a base model may continue, and return the updated chat."""
         message = tree.completed_text(chat)
         if message is None:
             ident = self._history.new_message_id()
@@ -365,7 +365,10 @@ class Session(QObject):
     # Tools
 
     def _may_offer_tools(self, chat: Chat, running: RunningAnswer) -> bool:
-        """Return whether this answer may call tools. If its model cannot, a note says so."""
+        """Return whether this answer may call tools.
+
+        If the model does not support tools, add a note to the answer.
+        """
         if not chat.tools.servers or running.model == GUIDE or tree.completed_text(chat) is not None:
             return False
         loaded = self._pool.now.model(chat.model) or (self._pool.now.loaded if chat.model is None else None)
@@ -375,7 +378,7 @@ class Session(QObject):
         return True
 
     def _offer(self, running: RunningAnswer, offered: Offered) -> None:
-        """Ask the question with the tools that could be listed. A note names each server that failed."""
+        """Request the answer with all tools that could be listed. A note names each server that failed."""
         chat = self._history.chat(running.chat)
         if self.running.get(running.chat) is not running or chat is None:
             return
@@ -388,7 +391,7 @@ class Session(QObject):
         running.answer.begin(self._load_first(chat))
 
     def _begin_calls(self, running: RunningAnswer, ending: Ending) -> None:
-        """Let the user decide about the calls with which an answer paused."""
+        """Let the user decide about the calls for which an answer has paused."""
         assert self._rounds is not None
         running.stats = running.whole_stats(ending.stats)
         running.is_continued = True
@@ -404,7 +407,7 @@ class Session(QObject):
         self._resume_when_open(running)
 
     def _resume_when_open(self, running: RunningAnswer) -> None:
-        """Ask about the calls of an answer once the tools of its chat are known."""
+        """Let the user decide about an answer's calls as soon as the tools of its chat are known."""
         chat = self._history.chat(running.chat)
         if self._rounds is None or chat is None or self.running.get(running.chat) is not running:
             return
@@ -420,7 +423,7 @@ class Session(QObject):
         self.changed.emit(chat.id)
 
     def _resume_calls(self, chat: Chat, message: MessageId) -> None:
-        """Ask again about calls that had no outcome when an answer ended."""
+        """Ask again about the calls that had no outcome when their answer ended."""
         assert self._rounds is not None
         details = {**chat.messages[message].details, ENDED: UNFINISHED}
         text = chat.messages[message].text
@@ -462,7 +465,7 @@ class Session(QObject):
         self.changed.emit(chat_id)
 
     def result_characters(self, chat: Chat, n_calls: int) -> int:
-        """Return how many characters of a tool's result a chat has room for, if there are so many results."""
+        """Return the maximum number of characters for each tool result in a chat, given the number of calls."""
         shared = self._pool.now.shared_model(self.model_of(chat))
         loaded = self._pool.now.model(chat.model) or self._pool.now.loaded
         context = shared.context if shared is not None else loaded.context if loaded is not None else 0

@@ -1,4 +1,4 @@
-"""The tool calls of answers in progress: the user is asked, the tools are called, and the results are kept."""
+"""The tool calls of answers in progress: asking the user, calling the tools, and storing the results."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ MAX_ALLOWED = 200  # tools that a chat may call without asking
 
 
 def has_open_calls(message: Message) -> bool:
-    """Return whether an answer ended before all its calls had an outcome."""
+    """Return whether an answer ended before all of its calls had an outcome."""
     rounds = rounds_of(message.details)
     return bool(rounds) and not rounds[-1].is_over and len(message.text) <= rounds[-1].at
 
 
 def permission_key(tool: OfferedTool) -> str:
-    """Return the key under which a chat remembers that it may call this tool, in its current form, without asking."""
+    """Return the key under which a chat stores that it may call this tool, in its current form, without asking."""
     return TOOL_SEPARATOR.join((tool.server, tool.tool, tool.fingerprint))
 
 
 @dataclass(slots=True)
 class _Open:
-    """The tools that are offered in a chat, and its calls in progress."""
+    """The tools offered in a chat, and its calls in progress."""
 
     offered: dict[str, OfferedTool]  # by the name in the prompt
     failed: dict[str, AppError] = field(default_factory=dict)  # by the name of the server; "" for all
@@ -45,7 +45,10 @@ class _Open:
     requests: dict[str, int] = field(default_factory=dict)  # by the ID of the call
 
     def tool_of(self, call: CallRecord) -> OfferedTool | None:
-        """Return the tool that a call's card names. Another tool may have the name in the prompt by now."""
+        """Return the tool shown on a call's card, or None.
+
+        Its name in the prompt may now belong to another tool.
+        """
         if not call.server:
             return self.offered.get(call.name)
         named = (tool for tool in self.offered.values() if (tool.server, tool.tool) == (call.server, call.tool))
@@ -53,10 +56,10 @@ class _Open:
 
 
 class ToolRounds(QObject):
-    """The calls of the answers in progress, at most one round in each chat.
+    """The calls of the answers in progress, at most one round per chat.
 
-    Only `decide` lets a call happen that is not allowed already. `room` returns how many characters of a result the
-    chat has room for, given the number of results.
+    Calls that are not already allowed are made only after `decide`. `room` returns the maximum number of characters
+    for each result in a chat, given the number of results.
     """
 
     changed = Signal(str)  # ID of a chat whose calls have changed
@@ -72,7 +75,10 @@ class ToolRounds(QObject):
         self._opening: dict[ChatId, int] = {}  # the numbers of requests
 
     def open(self, chat: Chat, ready: Callable[[Offered], object]) -> None:
-        """List the tools that a chat may use. `ready` is called later; if that fails, with the reason and no tools."""
+        """List the tools that a chat may use.
+
+        Call `ready` afterwards, even on failure, with the tools and the errors.
+        """
 
         def opened(offered: Offered) -> None:
             self._opening.pop(chat.id, None)
@@ -90,7 +96,7 @@ class ToolRounds(QObject):
         self._opening[chat.id] = self._client.ask(request, Offered, opened, failed)
 
     def offered(self, chat: ChatId) -> list[OfferedTool]:
-        """Return the tools that are offered in a chat."""
+        """Return the tools offered in a chat."""
         return list(self._open[chat].offered.values()) if chat in self._open else []
 
     def is_open(self, chat: ChatId) -> bool:
@@ -98,7 +104,7 @@ class ToolRounds(QObject):
         return chat in self._open
 
     def record(self, chat_id: ChatId, message: MessageId, at: int, thought_at: int, calls: Sequence[ToolCall]) -> None:
-        """Keep the calls with which an answer paused."""
+        """Store the calls for which an answer has paused."""
         chat = self._history.chat(chat_id)
         if chat is not None:
             offered = self._open[chat_id].offered if chat_id in self._open else {}
@@ -109,7 +115,10 @@ class ToolRounds(QObject):
             self._keep(chat, message, (*rounds, CallRound(at=at, thought_at=thought_at, calls=records)))
 
     def obstacle(self, chat_id: ChatId, message: MessageId) -> AppError | None:
-        """Return why the calls without an outcome cannot be resumed now: a server is off or did not start."""
+        """Return the reason why calls without an outcome cannot be resumed, or None.
+
+        For example, a tool server is off or did not start.
+        """
         chat, opened = self._history.chat(chat_id), self._open[chat_id]
         calls = [] if chat is None else [call for call in self._last(chat, message) if not call.is_over]
         for call in calls:
@@ -128,7 +137,7 @@ class ToolRounds(QObject):
     def resume(self, chat_id: ChatId, message: MessageId) -> None:
         """Decide or ask about the calls of the last round that have no outcome yet. The tools must be known.
 
-        A call that was interrupted is always asked about, because it may have been carried out.
+        The user is always asked about a call that was interrupted, because it may have been carried out.
         """
         chat = self._history.chat(chat_id)
         if chat is None:
@@ -175,7 +184,10 @@ class ToolRounds(QObject):
             self._finish(chat_id)
 
     def stop(self, chat_id: ChatId) -> None:
-        """Cancel the calls in progress. They may have been carried out, so the user is asked again about each."""
+        """Cancel the calls in progress.
+
+        They may have been carried out, so the user is asked about each of them again.
+        """
         opened = self._open.get(chat_id)
         chat = self._history.chat(chat_id)
         if opened is None or chat is None or opened.message is None:
@@ -186,7 +198,7 @@ class ToolRounds(QObject):
                 self._set(chat_id, _with_state(call, "interrupted"))
 
     def forget(self, chat_id: ChatId) -> None:
-        """Forget the tools of a chat whose answer has ended."""
+        """Discard the tools of a chat whose answer has ended."""
         if (number := self._opening.pop(chat_id, None)) is not None:
             self._client.cancel(number)
         self._open.pop(chat_id, None)
@@ -225,7 +237,7 @@ class ToolRounds(QObject):
             self._finish(chat_id)
 
     def _has_ended(self, chat_id: ChatId, call: CallRecord) -> bool:
-        """Return whether this is the end of a call that is still wanted."""
+        """Record that a call has ended. Return whether its result is still needed."""
         opened = self._open.get(chat_id)
         return opened is not None and opened.requests.pop(call.id, None) is not None and opened.message is not None
 
@@ -272,5 +284,5 @@ def _unknown(call: CallRecord) -> CallRecord:
 
 
 def _stopped(call: CallRecord) -> CallRecord:
-    """Return a call that was interrupted, and is not made again."""
+    """Return the record of a call that was interrupted and will not be repeated."""
     return msgspec.structs.replace(call, state="failed", result=INTERRUPTED)

@@ -9,7 +9,10 @@ from app.gui.app.app_context import AppContext
 
 
 def open_doctor(services: AppContext, parent: QWidget | None = None, joins: bool = False) -> None:
-    """Open the doctor dialog and run its checks. `joins` tells whether the user is trying to join a household."""
+    """Open the doctor dialog and run its checks.
+
+    joins: whether the user is trying to join a household.
+    """
     from app.gui.diagnostics.doctor_dialog import DoctorDialog
 
     dialog = DoctorDialog(services, parent, joins)

@@ -118,7 +118,10 @@ def own_firewall() -> Firewall | None:
 
 
 class CommandButton(QPushButton):
-    """A button that copies a command to open a port in the firewall. If the firewall is unknown, a menu asks for it."""
+    """A button that copies the command to open a port in the firewall.
+
+    If the firewall is unknown, a menu asks for it.
+    """
 
     def __init__(self, check: Check, own_port: int | None, copied: Callable[[str], object]) -> None:
         self._copied = copied

@@ -1,6 +1,6 @@
 """Sentences for reason codes, in the window's language and the user's number format.
 
-Some English sentences differ from the command line's, which name commands to run.
+Some English sentences differ from those of the command line, which mention commands to run.
 """
 
 from __future__ import annotations
@@ -49,8 +49,10 @@ def last_words(reason: Reason | None) -> str:
 
 
 def model_name(name: str) -> str:
-    """Return the display name of a model. It differs from `name` for the built-in model and for references to a model
-    of another machine."""
+    """Return the display name of a model.
+
+    It differs from `name` for the built-in model and for references to a model of another machine.
+    """
     model, separator, machine = name.partition("@")
     if separator and model:
         words = QCoreApplication.translate("Answer", "{model} on {machine}")

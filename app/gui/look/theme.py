@@ -151,7 +151,10 @@ class StyleUpdater(QObject):
                 self._polish_seen(child)
 
     def _go_on(self) -> None:
-        """Polish the next batch of widgets. The first call only lists the widgets, which takes as long as a batch."""
+        """Polish the next batch of widgets.
+
+        The first call only lists the widgets, which takes as long as a batch.
+        """
         if self._waiting is None:
             self._waiting = [other for other in self._polished() if other not in self._fresh]
             return

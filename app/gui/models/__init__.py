@@ -1,1 +1,1 @@
-"""The Models page, which lists local and downloadable models, tells whether they fit, and loads them."""
+"""The Models page, which lists local and downloadable models, shows whether they fit, and loads them."""

@@ -1,6 +1,6 @@
-"""The badges of a model in the list: what its facts say it can do, how many languages it knows, and its license.
+"""The badges of a model in the list: its abilities, its number of languages, and its license.
 
-The facts are those of the catalog or of the model's file. Nothing is inferred from a model's name.
+They are based on the catalog or the model's file. Nothing is inferred from a model's name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LICENSES = {
 
 
 def badges(item: ModelItem) -> list[str]:
-    """Return the badges of a model, the most telling first."""
+    """Return the badges of a model, the most informative first."""
     facts = item.facts
     match facts:
         case CatalogModel():
@@ -54,14 +54,14 @@ def badges(item: ModelItem) -> list[str]:
 
 
 def license_of(item: ModelItem) -> str:
-    """Return the name of a model's license in the catalog's spelling, or "" if it is not stated."""
+    """Return the name of a model's license in the catalog's spelling, or "" if the license is unknown."""
     facts = item.facts
     stated = "" if isinstance(facts, FoundFile) else facts.license or ""
     return LICENSES.get(stated.casefold(), stated)
 
 
 def license_words(name: str) -> str:
-    """Say in plain words what a license allows, or return "" if it is not known."""
+    """Return a plain explanation of what a license allows, or "" if the license is unknown."""
     match name:
         case "Apache-2.0" | "MIT":
             return translate("Models", "Free for any use, including at work.")
@@ -77,7 +77,7 @@ def license_words(name: str) -> str:
 
 
 def languages_words(item: ModelItem) -> str:
-    """Name the languages that a model knows or say how many there are, or return "" if that is not stated."""
+    """Return the names or the number of the languages that a model knows, or "" if they are unknown."""
     facts = item.facts
     if isinstance(facts, ShelfModel) and facts.languages:
         return language_names(facts.languages)
@@ -91,7 +91,7 @@ def languages_words(item: ModelItem) -> str:
 
 
 def language_names(codes: list[str]) -> str:
-    """Return the languages' own names, such as `English, Deutsch, français`."""
+    """Return each language's name in that language, such as `English, Deutsch, français`."""
     names = [NAMES.get(code) or QLocale(code).nativeLanguageName() or code for code in codes]
     named = ", ".join(names[:MOST_NAMED])
     more = len(names) - MOST_NAMED
@@ -101,7 +101,7 @@ def language_names(codes: list[str]) -> str:
 
 
 def good_at_words(item: ModelItem) -> str:
-    """Say what a model of the catalog was made for, or what the chat template of a model file allows."""
+    """Return what a catalog model was made for, or what a model file's chat template supports."""
     words = {
         "chat": translate("Models", "conversation"),
         "code": translate("Models", "programming"),
@@ -122,6 +122,6 @@ def good_at_words(item: ModelItem) -> str:
 
 
 def maker_of(item: ModelItem) -> str:
-    """Return who made a model, or "" if that is not stated."""
+    """Return the maker of a model, or "" if unknown."""
     facts = item.facts
     return facts.maker if isinstance(facts, CatalogModel | HubModel | ShelfModel) else ""

@@ -96,7 +96,7 @@ class ModelItem:
 
     @property
     def chats(self) -> bool:
-        """Return False if a model is known to be of no use in a chat."""
+        """Return False if a model is known to be unusable for chats."""
         return self.writes and not self.is_base
 
     @property

@@ -111,13 +111,13 @@ class ModelList(FullHeightFrame):
             self.select(shown[0].key)
 
     def _top_of_chosen(self) -> int | None:
-        """Return where the selected row is painted, or None if it is not visible."""
+        """Return the y coordinate of the selected row, or None if the row is not visible."""
         place = self.rows.place(self.chosen_key)
         top = self.view.visualRect(place).top() if place.isValid() else -1
         return top if 0 <= top < self.view.viewport().height() else None
 
     def _hold(self, scrolled: int, before: int | None) -> None:
-        """Keep the selected row, or else the scroll position, where it was before the rows changed."""
+        """Keep the selected row, or otherwise the scroll position, in place after the rows have changed."""
         bar, now = self.view.verticalScrollBar(), self._top_of_chosen()
         self.view.doItemsLayout()
         place = self.rows.place(self.chosen_key)
@@ -205,11 +205,17 @@ class ModelList(FullHeightFrame):
         return rows
 
     def _ranked(self, items: list[ModelItem]) -> list[ModelItem]:
-        """Sort models by how well they fit. The Guide, which is for learning the app, comes last."""
+        """Sort models by how well they fit.
+
+        The Guide comes last, because its only purpose is explaining the app.
+        """
         return sorted(items, key=lambda item: (item.is_guide, *rank(item, self._verdict_loader.of(item))))
 
     def _by_fit(self, items: list[ModelItem], best: ModelItem | None) -> list[tuple[str, list[ModelItem]]]:
-        """Divide the catalog into what fits this household, what fits with limits, and what is too big for it."""
+        """Divide the catalog into sections by how well its models fit this household.
+
+        Return the heading and models of each.
+        """
         fits = {item.key: fit_of(item, self._verdict_loader.of(item)) for item in items}
         if best is not None and best.key in fits:
             fits[best.key] = Fit.WELL  # the node recommends it, whatever was measured since

@@ -193,13 +193,13 @@ class RowPainter(QStyledItemDelegate):
         return used + side + self._theme.px(sizes.XS)
 
     def _extra(self, painter: QPainter, room: QRect, row: Row) -> int:
-        """Paint the mark or, without one, the forecast speed, and return the width used."""
+        """Paint the mark, or the forecast speed if there is no mark. Return the width used."""
         words = row.mark or (forecast(row.judgment) if row.judgment is not None else "")
         color = "accent" if row.mark else "muted"
         return self._text(painter, room, words, color, sizes.CAPTION, right=True)
 
     def _badges(self, painter: QPainter, room: QRect, row: Row) -> None:
-        """Paint the badges that have room. A marked model shows its forecast speed here."""
+        """Paint as many badges as fit. A marked model also shows its forecast speed here."""
         px = self._theme.px
         inner = room.adjusted(px(sizes.M), 0, -px(sizes.M), -px(sizes.S))
         if row.mark and row.judgment is not None and (words := forecast(row.judgment)):

@@ -1,4 +1,4 @@
-"""One action that brings a model into use: download or import it if necessary, then load it."""
+"""Getting a model ready with one action, which downloads or imports it if necessary and then loads it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STALE_MS = 2000  # until a snapshot shows that a download has resumed
 
 
 class Stage(Enum):
-    """The current work of a starter."""
+    """The current step of a starter."""
 
     IDLE = auto()
     DOWNLOADING = auto()
@@ -35,10 +35,12 @@ class Stage(Enum):
 
 
 class ModelStarter(QObject):
-    """Brings one model at a time into use. It continues while its page is hidden, and ends with the window.
+    """A starter that gets one model ready at a time.
 
-    A file that another computer of the household shares is copied from there. The node measures the computers and then
-    places the model: on this computer, or over the household if it is too large for one.
+    It continues while its page is hidden, and ends with the window.
+
+    A file that another computer of the household shares is copied from that computer. The node measures the computers
+    and then places the model on this computer, or on several computers if it is too large for one.
     """
 
     changed = Signal()
@@ -84,7 +86,7 @@ class ModelStarter(QObject):
 
     @property
     def imported_share(self) -> float | None:
-        """The part of the file that has been read by the import, or None if that is not known."""
+        """The fraction of the file that the import has read, or None if it is unknown."""
         queue = self._importing
         return queue.done_bytes / queue.total_bytes if queue.path == self._path and queue.total_bytes else None
 
@@ -94,9 +96,9 @@ class ModelStarter(QObject):
         return self._loader.steps if self.stage is Stage.LOADING else []
 
     def start(self, item: ModelItem, file: str | None = None, shape: str | None = None) -> None:
-        """Bring a model into use, unless the starter is busy.
+        """Get a model ready, unless the starter is busy.
 
-        file: a file of a downloadable model. shape: its placement; None leaves the choice to the planner.
+        file: a file of a downloadable model. shape: the placement to use, or None to let the planner choose.
         """
         if self.is_busy:
             return
@@ -123,7 +125,7 @@ class ModelStarter(QObject):
                     begin()
 
     def stop(self) -> None:
-        """Stop. Data that was downloaded so far is kept, so a later start continues there."""
+        """Stop. Downloaded data is kept, so that the download can be resumed later."""
         stage, download = self.stage, self._download
         self._go(Stage.IDLE)
         self._calls.end(BEGIN)
@@ -149,7 +151,7 @@ class ModelStarter(QObject):
         self.changed.emit()
 
     def _find_copy(self, body: dict[str, str | None], sha256: str | None) -> None:
-        """Begin the download, from another computer of the household if one shares this file."""
+        """Start the download. If another computer of the household shares this file, copy it from there."""
         copied, downloaded = partial(self._copies_found, body, sha256), partial(self._no_copies, body)
         call = self._client.post("/copies", body | {"sha256": sha256}, copied, downloaded, answer=MachineRefs)
         self._calls.keep(BEGIN, call)
@@ -167,13 +169,13 @@ class ModelStarter(QObject):
         self._calls.keep(BEGIN, call)
 
     def _resume(self, download: str) -> None:
-        """Follow a download that was begun before, and resume it if it is paused."""
+        """Track a download that was started earlier, and resume it if it is paused."""
         self._download = download
         path = f"/downloads/{download}/resume"
         self._calls.keep(BEGIN, self._client.post(path, None, self._begun, self._fail, answer=DownloadResponse))
 
     def _paused(self, _: object) -> None:
-        """Start the model that was chosen while the download was being paused, even if it is the same one."""
+        """Start the model that the user chose while the download was being paused. It may be the same model."""
         self._calls.done(PAUSE)
         then, self._then = self._then, None
         if then is not None:
@@ -190,7 +192,7 @@ class ModelStarter(QObject):
         self._was_seen = False  # a node that has just started may not list its downloads yet
 
     def _follow(self) -> None:
-        """Load the model as soon as its download is complete."""
+        """Check the download, and load the model once the download is complete."""
         is_followed = self.stage is Stage.DOWNLOADING and bool(self._download) and not self._calls.running(BEGIN)
         if not is_followed or not self._pool.is_there:
             return
@@ -228,11 +230,11 @@ class ModelStarter(QObject):
 
     @property
     def _loaded_now(self) -> set[str]:
-        """The models that are loaded or being loaded, except for the Guide, which any other may replace."""
+        """The models that are loaded or being loaded, except the Guide, which any other model may replace."""
         return {model.model for model in self._pool.now.models if model.state in ("ready", "loading")} - {GUIDE}
 
     def _load_unless_replaced(self, name: str) -> None:
-        """Load a model whose file is here, unless the user has loaded another one in the meantime."""
+        """Load a model whose file is complete, unless the user has loaded another model in the meantime."""
         if self._loaded_now - self._loaded_before - {name}:
             self._go(Stage.IDLE)
         else:

@@ -75,8 +75,10 @@ class ModelsPage(Page):
         self.later(self._make_list, self._make_details)
 
     def shown(self) -> None:
-        """Request all lists if this is the first display or the node has reconnected, otherwise what depends on
-        memory, which may have changed while the page was hidden."""
+        """Request all lists if the page is shown for the first time or the node has reconnected.
+
+        Otherwise, request only what depends on memory, which may have changed while the page was hidden.
+        """
         if self.services.pool.is_there and not self._has_requested:
             self._has_requested = True
             self.library.refresh()
@@ -258,8 +260,10 @@ class ModelsPage(Page):
         self.starter.show_starter(self.library.starter, item)
 
     def _show_shared(self) -> None:
-        """Show the models that other hosts have loaded. A guest sees these as its own. The Guide, which every computer
-        has, is not worth asking elsewhere."""
+        """Show the models that other hosts have loaded. A guest already lists these as its own.
+
+        The Guide is left out, because every computer has it.
+        """
         now = self.services.pool.now
         shared = [model for model in now.shared if model.model != GUIDE]
         self.shared.show_models([] if now.hosts is not None else shared)
@@ -326,7 +330,7 @@ class ModelsPage(Page):
             self.removal.ask(self.details.item)
 
     def _download(self, item: ModelItem, name: str | None, copies: Sequence[MachineRef] = ()) -> None:
-        """Download a file. If `copies` lists machines of the household that have it, the first of them sends it."""
+        """Download a file. If `copies` lists household machines that have the file, the first of them sends it."""
         file = item.file(name)
         if file is None or item.remote is None:
             return
@@ -337,12 +341,15 @@ class ModelsPage(Page):
         self.transfers.begin(body)
 
     def _start(self, item: ModelItem, file: str) -> None:
-        """Download the recommended model, and load it as soon as its file is here."""
+        """Download the recommended model and load it afterwards."""
         self.notice.clear()
         self.model_starter.start(item, file)
 
     def _start_failed(self, error: AppError) -> None:
-        """Show why the recommended model could not be loaded. Its row in the list of downloads shows other errors."""
+        """Show why the recommended model could not be loaded.
+
+        Download errors are shown in the list of downloads.
+        """
         if error.reason.code not in {download.code for download in self.transfers.downloads()}:
             self._load_failed(error)
 
@@ -414,7 +421,7 @@ class ModelsPage(Page):
 
 
 class SnapshotWatcher(QObject):
-    """A watcher that reports each change in the node's snapshots that makes verdicts or lists outdated."""
+    """A watcher that reports changes in the node's snapshots that make verdicts or lists outdated."""
 
     memory = Signal()  # lent memory or the set of machines has changed
     shelf = Signal()  # a local model was added or removed

@@ -1,4 +1,4 @@
-"""The order of the models in the list: what fits this household best comes first."""
+"""The order of the models in the list. Models that fit this household best come first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Fit(IntEnum):
 
 
 def fit_of(item: ModelItem, judgment: Judgment | None) -> Fit:
-    """Return how well a model fits. Without a forecast, its size says whether it is fast enough."""
+    """Return how well a model fits. Without a forecast, the model's size determines whether it is fast enough."""
     if judgment is None:
         return Fit.UNKNOWN
     match judgment.verdict.word:
@@ -38,11 +38,11 @@ def fit_of(item: ModelItem, judgment: Judgment | None) -> Fit:
 
 
 def rank(item: ModelItem, judgment: Judgment | None) -> tuple[int, float, str]:
-    """Return the key by which models are sorted.
+    """Return the sort key of a model.
 
-    Among models that fit equally well, the largest is the most capable. Of those that are too big, the smallest is the
-    one that a household comes closest to. The key does not depend on the exact speed or memory, which change all the
-    time, so the order stays the same.
+    Among models that fit equally well, the largest comes first, because it is the most capable. Among models that are
+    too big, the smallest comes first, because it needs the least additional memory. The key does not depend on the
+    exact speed or memory, which change constantly, so the order is stable.
     """
     fit, size = fit_of(item, judgment), _size(item)
     return fit, size if fit is Fit.TOO_BIG else -size, item.name.casefold()
@@ -58,7 +58,7 @@ def _size(item: ModelItem) -> float:
 
 
 def _read_bytes(item: ModelItem) -> float:
-    """Return how many bytes of weights each token needs, which determines the speed."""
+    """Return the number of bytes of weights that must be read for each token, which determines the speed."""
     facts = item.facts
     if isinstance(facts, CatalogModel) and facts.active_parameters and facts.parameters:
         return item.file_bytes * facts.active_parameters / facts.parameters

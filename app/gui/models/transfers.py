@@ -95,7 +95,7 @@ class Transfers(QWidget):
         self._fit()
 
     def _show_totals(self, sums: DownloadTotals) -> None:
-        """Show the sums over several downloads, and the buttons that pause or resume all of them."""
+        """Show the totals of several downloads, and the buttons that pause or resume all of them."""
         several = sums.n > 1
         self.sum.say(totals_words(sums))
         self.sum.setVisible(several)
@@ -103,7 +103,7 @@ class Transfers(QWidget):
         self.resume_all.setVisible(several and sums.n_going < sums.n)
 
     def _place(self, now: list[Transfer], movable: list[str]) -> None:
-        """Put the rows in order, and say which of them can move up or down."""
+        """Arrange the rows in order, and tell each row whether it can move up or down."""
         for place, transfer in enumerate(now):
             widget = self.rows[transfer.id]
             if self._box.indexOf(widget) != place:
@@ -117,7 +117,7 @@ class Transfers(QWidget):
         self._calls.keep(f"{action} all", call)
 
     def _move(self, ident: str, *, up: bool) -> None:
-        """Exchange a download with its neighbor in the list."""
+        """Swap a download with its neighbor in the list."""
         order = [download.id for download in self.downloads() if not download.is_over]
         at = order.index(ident)
         behind = order[at + 2] if at + 2 < len(order) else None
@@ -133,7 +133,7 @@ class Transfers(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """Make the list as tall as its first three rows. It scrolls if there are more."""
+        """Set the height of the list to that of its first rows, up to MAX_VISIBLE_ROWS. More rows scroll."""
         width = max(1, self._area.viewport().width())
         heights = [_height(row, width) + self._box.spacing() for row in self.rows.values()]
         shown = sum(heights[:MAX_VISIBLE_ROWS]) - self._box.spacing()
@@ -265,7 +265,7 @@ def of_import(importing: ImportQueue, ident: str) -> Transfer:
 
 
 def checking_words(importing: ImportQueue) -> str:
-    """Describe the progress of hashing an imported file. There is nothing to compare the hash with yet."""
+    """Describe the progress of hashing an imported file. Nothing is verified, because there is no known hash."""
     words = translate("Models", "Computing the file's checksum")
     if not importing.total_bytes:
         return words
@@ -280,7 +280,7 @@ def _amounts(done: float, total: float) -> str:
 
 
 def totals_words(sums: DownloadTotals) -> str:
-    """Return the sums over all downloads, such as `3 downloads · 4.1 GiB of 9.8 GiB · 12 min left`."""
+    """Return the totals of all downloads, such as `3 downloads · 4.1 GiB of 9.8 GiB · 12 min left`."""
     amounts = translate("Models", "{done} of {total}")
     if sums.is_least:
         amounts = translate("Models", "{done} of at least {total}")
@@ -348,7 +348,7 @@ class TransferRow(QWidget):
         self.cancel.rename(close.format(name=now.name))
 
     def show_place(self, *, is_first: bool, is_last: bool, moves: bool) -> None:
-        """Show the buttons that move the download in the list, if it can move."""
+        """Show the buttons that move the download in the list, if it can be moved."""
         name = self._shown.name
         self.up.rename(self.tr("Download {name} earlier").format(name=name))
         self.down.rename(self.tr("Download {name} later").format(name=name))

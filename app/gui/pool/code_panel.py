@@ -45,14 +45,14 @@ def lent_by(snapshot: Snapshot, machine: str) -> int:
 
 
 def joined_words(name: str, lent: int) -> str:
-    """Report that a machine has joined, with the memory that it adds if that is known."""
+    """Return a sentence that a machine has joined, with the memory that it adds if that is known."""
     if not lent:
         return translate("Household", "{name} joined").format(name=name)
     return translate("Household", "{name} joined: +{size}").format(name=name, size=formats.size(lent))
 
 
 class CodePanel(QWidget):
-    """A code to enter on another machine, with the time and tries left, and the permissions that come with it.
+    """A code to enter on another machine, with the remaining time and attempts, and the permissions it grants.
 
     The pairing window opens with `open_window` and must be closed with `close_window`.
     """

@@ -88,7 +88,7 @@ class AddMachineDialog(Sheet):
         self.fit()
 
     def _show_memory(self) -> None:
-        """Show what the new machine adds. Its memory is known shortly after it has joined."""
+        """Show the memory that the new machine adds. It becomes known shortly after the machine has joined."""
         if self._joined is not None:
             self._gained = self._gained or lent_by(self.services.pool.now, self._joined.id)
             self.heading.setText(joined_words(self._joined.name, self._gained))
@@ -102,7 +102,10 @@ class AddMachineDialog(Sheet):
             self.again.show()
 
     def _name_who_may(self) -> bool:
-        """Show which machines may add others, because a new code would not help. Return False if there are none."""
+        """Show which machines may add others, because a new code would not help.
+
+        Return False if no such machine is known.
+        """
         machines = machines_of(self.services.pool.now)
         if not any("admin" in machine.roles and not machine.this for machine in machines):
             return False

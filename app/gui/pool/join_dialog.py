@@ -72,7 +72,7 @@ class JoinHouseholdDialog(Sheet):
         self.fit()
 
     def _show_memory(self) -> None:
-        """Show what the household adds. Its memory is known shortly after this machine has joined."""
+        """Show the memory that the household adds. It becomes known shortly after this machine has joined."""
         if self._peer:
             self._gained = self._gained or lent_by_others(self.services.pool.now)
             self.heading.setText(joined_household_words(self._peer, self._gained))

@@ -39,7 +39,7 @@ def lent_by_others(snapshot: Snapshot) -> int:
 
 
 def joined_household_words(peer: str, lent: int) -> str:
-    """Report on the newcomer that it has joined, with the memory of the household if that is known."""
+    """Return a sentence that this machine has joined a household, with the household's memory if that is known."""
     if not lent:
         return translate("Household", "You joined {name}’s household").format(name=peer)
     return translate("Household", "You joined {name}’s household: +{size}").format(name=peer, size=formats.size(lent))
@@ -54,8 +54,8 @@ def renamed_words(answer: JoinResponse) -> str:
 class JoinForm(QWidget):
     """A form in which the user selects a nearby machine or enters an address, then enters the code.
 
-    address: the address of a nearby machine that the user has already selected, or "". brief: ask only for the code
-    as long as exactly one machine nearby shows one.
+    address: the address of a nearby machine that the user has already selected, or "". brief: whether to ask only for
+    the code while exactly one nearby machine shows one.
     """
 
     changed = Signal()  # what can be sent has changed, or the form has another height

@@ -99,7 +99,7 @@ class MachineActions(QObject):
             self._load_forecast.leave_out(machine.id, not machine.left_out)
 
     def use_again(self, machine: MachineFacts) -> None:
-        """Release a machine from quarantine after the user has checked it. It had returned wrong numbers."""
+        """Release a machine that had returned wrong numbers from quarantine, after the user has checked it."""
         self._send(f"/machines/{segment(machine.id)}/use-again", {})
 
     def find_out_why(self, _: MachineFacts | None = None) -> None:
@@ -218,7 +218,7 @@ class ModelActions(QObject):
         self._begin_unload(self._unloaded)
 
     def undo_move(self, model: str) -> None:
-        """Move the layers of a model back to where they were before they last moved by themselves."""
+        """Undo the last automatic move of a model's layers."""
         self._page.services.client.post("/undo-move", {"model": model}, lambda _: None, self._page.fail)
 
     def measure(self) -> None:

@@ -461,7 +461,7 @@ class PoolPage(Page):
                 self.notice.clear()
 
     def _clear_notice(self) -> None:
-        """Hide what an earlier action reported, which the next one may make untrue."""
+        """Hide the result of an earlier action, which the next action may make outdated."""
         if not self._removed_reason:
             self.notice.clear()
 

@@ -97,7 +97,7 @@ class FactModel(QAbstractTableModel):
                 self.dataChanged.emit(self.index(row, 0), last)
 
     def restyled(self) -> None:
-        """Tell views that the size of all cells has changed, although their text has not."""
+        """Notify views that all cells have changed in size, although not in text."""
         if self.facts:
             last = self.index(len(self.facts) - 1, len(self._columns) - 1)
             self.dataChanged.emit(self.index(0, 0), last)
@@ -387,7 +387,7 @@ MOST_ROWS = 4  # visible rows
 
 
 class _SortedLinks(FactTable):
-    """The table of links between lenders, only a few rows high. Names of machines are elided last."""
+    """The table of links between lenders, only a few rows high. Names of machines are the last to be elided."""
 
     name_share = 0.35
 

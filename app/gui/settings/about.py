@@ -64,7 +64,7 @@ def license_text(name: str) -> str:
 
 
 def license_of(distribution: metadata.Distribution) -> str:
-    """Return a short name of the license, based on the license expression, text or classifiers in the metadata."""
+    """Return a short name of the license, based on the metadata's license expression, text or classifiers."""
     meta = distribution.metadata
     said = next((meta[field] for field in FIELDS if field in meta), "")
     if said and "\n" not in said and len(said) < 60:

@@ -1,4 +1,4 @@
-"""The card with the graphics cards of this computer: a switch for each, and the limits for all of them."""
+"""The card for the graphics cards of this computer, with a switch for each and limits for all of them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ LEAST_PERCENT = 10  # the node's own limit
 
 
 class CardsCard(QFrame):
-    """The card for graphics cards. Changes take effect at once and can be undone.
+    """The card for graphics cards. Changes take effect immediately and can be undone.
 
-    It is hidden while no card is known and no limit is set.
+    It is hidden if no graphics card is known and no limit is set.
     """
 
     def __init__(self, services: AppContext, lending: LendingStore, parent: QWidget | None = None) -> None:
@@ -76,7 +76,7 @@ class CardsCard(QFrame):
         return self._only
 
     def watch(self, on: bool) -> None:
-        """Start or stop following the state of the cards."""
+        """Start or stop updating the state of the cards."""
         if on:
             self._timer.start()
             self.refresh()
@@ -90,7 +90,7 @@ class CardsCard(QFrame):
 
     @property
     def _keys_off(self) -> frozenset[str]:
-        """The cards that are switched off, or will be once the node has answered."""
+        """The keys of the cards that are switched off, including changes that the node has not confirmed yet."""
         if self._chosen_off is not None:
             return self._chosen_off
         return frozenset(card.key for card in self._cards.cards if not card.on)
@@ -100,12 +100,12 @@ class CardsCard(QFrame):
         self._show()
 
     def _refused(self, _: AppError) -> None:
-        """Show the actual state again."""
+        """Show the actual state again, because the node refused the change."""
         self._chosen_off = None
         self._show()
 
     def _not_looked(self, _: AppError) -> None:
-        """Keep the last state. The window already reports that the node is unavailable."""
+        """Keep the last known state. The window already reports that the node is unavailable."""
         self._look = None
 
     def _show(self, _: object = None) -> None:
@@ -159,7 +159,7 @@ class CardsCard(QFrame):
 
 
 def card_words(card: CardState) -> str:
-    """Return what a card does, or why it does not, and its sensor readings."""
+    """Return a text about the use of a card, or why it is not used, and its sensor readings."""
     shared = _tr("{size} shared with the processor").format(size=formats.size(card.total_bytes))
     memory = shared if card.is_integrated else formats.size(card.total_bytes)
     if not card.computes:

@@ -130,7 +130,7 @@ class ComputerPage(Page):
         self.graphics.watch(False)
 
     def _show_known(self) -> None:
-        """Show the limits and rules as soon as they are known."""
+        """Show the limits and rules once they are known."""
         for card_ in (self.memory, self.rules, self.hours):
             show_if(card_, self.lending.state is not None)
 

@@ -133,12 +133,12 @@ class LendingStore(QObject):
             self._send(_Change(RULES, rules, before))
 
     def undo(self) -> None:
-        """Undo the latest change of a rule, or of a limit for graphics cards, that has not been undone."""
+        """Undo the most recent change of a rule or graphics card limit that has not been undone yet."""
         if self._undos:
             self._send(self._undos.pop())
 
     def change_cards(self, limits: Json, before: Json) -> None:
-        """Change these limits for graphics cards. `undo` restores the values `before`."""
+        """Change these limits for graphics cards. `undo` restores the values in `before`."""
         if limits != before:
             self._send(_Change(CARDS, limits, before))
 

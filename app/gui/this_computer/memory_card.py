@@ -203,7 +203,7 @@ class MemoryCard(QFrame):
         )
 
     def _legend(self, services: AppContext) -> Flow:
-        """Return the legend. `_align` makes all its entries equally wide."""
+        """Return the legend. `_align` later makes all of its entries equally wide."""
         for name, look in zip(self._names(), LOOKS, strict=True):
             entry, figure = QWidget(), label("")
             entry.setLayout(row(Swatch(services.theme, look), label(name, "muted"), figure, None))

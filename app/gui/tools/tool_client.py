@@ -1,4 +1,4 @@
-"""The window's connection to the process that runs the tool servers. It is started when it is needed."""
+"""The window's connection to the process that runs the tool servers, which is started on demand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OURS = str(Path(app.__file__ or ".").resolve().parent.parent)
 
 @dataclass(slots=True)
 class _Waiting:
-    """A request without an answer yet."""
+    """A request that has not been answered yet."""
 
     kind: type
     done: Done
@@ -56,7 +56,7 @@ class _Waiting:
 
 
 class ToolClient(QObject):
-    """A client of the process. Its callbacks are called later, once; a process that hangs or fails is replaced."""
+    """A client of the process. Each callback is called at most once; a process that hangs or fails is replaced."""
 
     changed = Signal()  # `servers` has changed
 
@@ -78,14 +78,14 @@ class ToolClient(QObject):
         return self._process.processId() if self._process is not None else 0
 
     def refresh(self) -> None:
-        """Request the list of servers. If no server was ever added, no process is started."""
+        """Request the list of servers. Start no process if no server has ever been added."""
         if self._process is None and not (self._home / FILE).exists():
             self._keep(Servers())
             return
         self.ask(ListServers(), Servers, self._keep, lambda _: None)
 
     def change(self, request: ToolRequest, done: Callable[[], object], failed: Failed) -> None:
-        """Send a change that is answered with the list of servers."""
+        """Send a change. The response is the new list of servers."""
 
         def changed(servers: Servers) -> None:
             self._keep(servers)
@@ -94,7 +94,7 @@ class ToolClient(QObject):
         self.ask(request, Servers, changed, failed)
 
     def ask(self, request: ToolRequest, kind: type[T], done: Callable[[T], object], failed: Failed) -> int:
-        """Send a request, and return its number for `cancel`."""
+        """Send a request. Return its number for `cancel`."""
         self._number += 1
         process = self._process or self._start()
         self._waiting[self._number] = _Waiting(kind, done, failed, _patience(request))
@@ -103,12 +103,12 @@ class ToolClient(QObject):
         return self._number
 
     def cancel(self, number: int) -> None:
-        """Cancel a request. None of its callbacks is called."""
+        """Cancel a request. Neither of its callbacks will be called."""
         if self._waiting.pop(number, None) is not None and self._process is not None:
             self._process.write(msgspec.json.encode(NumberedRequest(0, CancelCall(number))) + b"\n")
 
     def close(self) -> None:
-        """End the process with all servers. Requests without an answer are dropped."""
+        """End the process and all of its servers, and drop all unanswered requests."""
         self._waiting.clear()
         self._watch.stop()
         process, self._process = self._process, None
@@ -159,7 +159,7 @@ class ToolClient(QObject):
             self.changed.emit()
 
     def _check(self) -> None:
-        """Give up a process that does not answer."""
+        """End the process if it does not respond."""
         for waiting in self._waiting.values():
             waiting.seconds_left -= WATCH_MS / 1000
         if not self._waiting:
@@ -168,7 +168,7 @@ class ToolClient(QObject):
             self._lose(self._process)
 
     def _lose(self, process: QProcess) -> None:
-        """End the process. The next request starts another one."""
+        """End a failed process. The next request starts a new one."""
         if process is not self._process or not isValid(process):
             return
         self._process = None
@@ -192,7 +192,7 @@ def _patience(request: ToolRequest) -> float:
 
 
 def _environment() -> QProcessEnvironment:
-    """Return our environment with this version of the app first on Python's path."""
+    """Return our environment, with this version of the app first on Python's path."""
     made = QProcessEnvironment.systemEnvironment()
     made.insert("PYTHONPATH", os.pathsep.join(filter(None, (OURS, os.environ.get("PYTHONPATH")))))
     return made

@@ -18,7 +18,7 @@ TOOLS_PAGE = "settings/Tools"
 
 
 class ToolMenu(QObject):
-    """The button and menu with which the user chooses the tool servers of a chat. They are off at first."""
+    """The button and menu for choosing a chat's tool servers. None are selected at first."""
 
     def __init__(
         self,
@@ -37,14 +37,17 @@ class ToolMenu(QObject):
         client.changed.connect(self._listed)
 
     def show_chat(self, chat: Chat, can_call: bool | None) -> None:
-        """Show whether a chat uses tools. `can_call` is None if it is unknown whether its model can."""
+        """Show whether a chat uses tools.
+
+        can_call: whether the chat's model can call tools, or None if unknown.
+        """
         self._tools, self._can_call = chat.tools, can_call
         names = ", ".join(chat.tools.servers)
         self.button.rename(_tr("Tools: {names}").format(names=names) if names else _tr("Tools: off"))
         self.button.show_picture("tools-on" if names else "tools")
 
     def open(self) -> None:
-        """Open the menu. The servers may have changed, so they are listed again."""
+        """Open the menu after refreshing the list of servers, which may have changed."""
         self._client.refresh()
         self.menu().popup(self.button.mapToGlobal(self.button.rect().bottomLeft()))
 

@@ -1,1 +1,1 @@
-"""The first run, in which the user names this computer, pairs others, and brings a first model into use."""
+"""The first run, in which the user names this computer, pairs other computers, and loads a first model."""

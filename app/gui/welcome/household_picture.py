@@ -1,4 +1,4 @@
-"""A drawing of the household: its computers below one roof, and others outside that could join."""
+"""A drawing of the household, with its computers under one roof and others outside that could join."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DrawnComputer:
-    """A computer of the drawing, with the line below its name."""
+    """A computer in the drawing, with the text below its name."""
 
     name: str
     note: str
@@ -49,10 +49,10 @@ class DrawnComputer:
 
 
 def computers_of(snapshot: Snapshot, own_name: str, own_bytes: int) -> tuple[DrawnComputer, ...]:
-    """Return the computers to draw: this one, the other members, and those nearby that could join.
+    """Return the computers to draw: this one, the other members, and nearby computers that could join.
 
-    own_name: the name that the user is giving to this computer. own_bytes: the memory that its models may use, or 0
-    if that is not known yet.
+    own_name: the name that the user is giving to this computer. own_bytes: the memory that this computer's models may
+    use, or 0 if unknown.
     """
     made = [DrawnComputer(own_name, formats.size(own_bytes) if own_bytes else "", Standing.THIS)]
     members = [machine for machine in snapshot.sorted_machines if not machine.this]
@@ -92,7 +92,7 @@ class HouseholdPicture(QWidget):
         self._theme.changed.connect(self._theme_changed)
 
     def refresh(self) -> None:
-        """Ask how much memory models may use on this computer. If there is no answer yet, the next call asks again."""
+        """Request how much memory models may use on this computer, replacing any pending request."""
         if self._call is not None:
             self._call.cancel()
         self._call = self._services.client.get("/lending", self._told, self._untold, answer=LendingState)
@@ -105,7 +105,7 @@ class HouseholdPicture(QWidget):
         self._call = None
 
     def show_household(self, snapshot: Snapshot, own_name: str) -> None:
-        """Draw the household as it is now."""
+        """Draw the current state of the household."""
         if not self._own_bytes and self._call is None and self.isVisible() and self._services.pool.is_there:
             self.refresh()
         self._own_name = own_name
@@ -188,7 +188,7 @@ class HouseholdPicture(QWidget):
         painter.drawLine(QPointF(house.left() + place / 2, y), QPointF(house.right() - place / 2, y))
 
     def _arrow(self, painter: QPainter, house: QRectF) -> None:
-        """Draw the way into the house."""
+        """Draw the arrow that points into the house."""
         px = self._theme.px
         y = house.top() + px(sizes.L) + px(SCREEN[1]) / 2
         far, near = house.right() + px(EAVES) + px(ARROW), house.right() + px(sizes.XS)
@@ -223,7 +223,7 @@ class HouseholdPicture(QWidget):
         drawing.draw_text(painter, below, computer.note, small, theme.color("muted"), drawing.CENTER)
 
     def _sentence(self) -> str:
-        """Describe the drawing in words."""
+        """Return a sentence that describes the drawing."""
         inside = [_words(computer) for computer in self._computers if computer.standing not in OUTSIDE]
         nearby = [_words(computer) for computer in self._computers if computer.standing is Standing.NEARBY]
         words = self.tr("Your household: {names}.").format(names=", ".join(inside))

@@ -1,4 +1,4 @@
-"""The last page of the first run: the first model is chosen, brought here if necessary, and loaded."""
+"""The last page of the first run, on which a first model is chosen, downloaded if necessary, and loaded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.gui.widgets.progress import Progress
 
 
 class ModelPage(Step):
-    """The page with the recommended models. When one is loaded, the first run ends in a chat with it."""
+    """The page with the recommended models. When one has been loaded, the first run ends in a chat with it."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Your first model"), "")
@@ -57,7 +57,7 @@ class ModelPage(Step):
 
     @property
     def chosen(self) -> Choice | None:
-        """The selected model, or None if there is none to select."""
+        """The selected model, or None if there is none to choose."""
         known = {choice.key: choice for choice in self._shown}
         return known.get(self._key) or next(iter(self._shown), None)
 
@@ -92,7 +92,7 @@ class ModelPage(Step):
 
     @property
     def next_page(self) -> str:
-        """The page that is opened if no model is chosen."""
+        """The address of the page that opens if the user chooses no model."""
         return navigation.CHAT if self._is_guest else f"{navigation.CHAT}/{GUIDE}"
 
     def press_main(self) -> None:
@@ -155,7 +155,7 @@ class ModelPage(Step):
             self.left.emit(f"{navigation.CHAT}/{model}")
 
     def _ask_guide(self) -> None:
-        """End the first run. The model is loaded as soon as its file is here."""
+        """End the first run in a chat with the Guide. The chosen model is loaded once its file is complete."""
         self.left.emit(f"{navigation.CHAT}/{GUIDE}")
 
     def _pick(self, key: str) -> None:
@@ -164,7 +164,7 @@ class ModelPage(Step):
         self.changed.emit()
 
     def _show(self) -> None:
-        """Show the models to choose from, or the progress of the chosen one."""
+        """Show the available models, or the progress of the chosen one."""
         busy = self.starter.is_busy
         choices = () if self._is_guest else in_place(self._shown, self.models.choices())
         if not busy and choices != self._shown:
@@ -206,7 +206,7 @@ class ModelPage(Step):
         return "" if self._shown else self.tr("Looking for models that fit…")
 
     def _fill(self) -> None:
-        """Rebuild the options only if the models differ, so that the keyboard focus stays where it is."""
+        """Rebuild the options only if the models have changed, to preserve the keyboard focus."""
         if list(self.options) == [choice.key for choice in self._shown]:
             for choice in self._shown:
                 self.options[choice.key].say(choice.title, choice.sentence, choice.figure)
@@ -224,8 +224,7 @@ class ModelPage(Step):
 
 
 def in_place(shown: Sequence[Choice], choices: Sequence[Choice]) -> tuple[Choice, ...]:
-    """Return the choices, with the ones already shown in the same places, so that nothing moves while the user is
-    reading.
+    """Return the choices in an order that keeps those already shown in place while the user is reading.
 
     Models that need no download still come first.
     """
@@ -234,7 +233,7 @@ def in_place(shown: Sequence[Choice], choices: Sequence[Choice]) -> tuple[Choice
 
 
 class StartProgress(QWidget):
-    """The progress of bringing a model into use: of its download, of its import, or of the load on each computer."""
+    """The progress of getting a model ready: of its download, its import, or the load on each computer."""
 
     def __init__(self, starter: ModelStarter) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A choice of the first run: a radio button on a card."""
+"""An option in the first run, shown as a radio button on a card."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ REASON = Qt.FocusReason
 
 
 class Option(QFrame):
-    """A radio button with an explanation, on a card that is clickable everywhere.
+    """A radio button with an explanation, on a card that can be clicked anywhere.
 
-    The card shows the focus ring of the button, and only if the focus came from the keyboard. figure: a short text on
-    the right of the title.
+    The card shows the button's focus ring, but only if the focus came from the keyboard. figure: a short text to the
+    right of the title.
     """
 
     def __init__(self, title: str, sentence: str, figure: str = "") -> None:

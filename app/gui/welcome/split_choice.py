@@ -1,4 +1,4 @@
-"""The choice of the first run whether a model is split over the household's computers."""
+"""The check box in the first run for splitting a model across the household's computers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ def is_shipped(item: ModelItem | None) -> bool:
 
 
 class SplitChoice(QWidget):
-    """A box for splitting a model that is on this computer. It is hidden if no other computer can take a part.
+    """A check box for splitting a model that is on this computer.
 
-    It begins checked for the model that came with Poolhouse, so that the first chat already runs on the computers that
-    have just been paired. For other models, the planner decides unless the user checks the box.
+    It is hidden if no other computer can run a part.
+
+    It is initially checked for the model that came with Poolhouse, so that the first chat already uses the computers
+    that have just been paired. For other models, the planner decides unless the user checks the box.
     """
 
     def __init__(self, pool: NodeState) -> None:
@@ -40,11 +42,11 @@ class SplitChoice(QWidget):
 
     @property
     def shape(self) -> str | None:
-        """The placement to request, or None to leave it to the planner."""
+        """The placement to request, or None to let the planner choose."""
         return SPLIT if self._is_useful and self.box.isChecked() else None
 
     def show_for(self, choice: Choice | None) -> None:
-        """Offer the choice for this model if it can be split over computers that lend now."""
+        """Show the check box for this model if it can be split across computers that are lending now."""
         item = choice.item if choice is not None and choice.source is Source.HERE else None
         machines = self._pool.now.machines.values()
         lends = any(not each.this and each.online and each.lent_bytes for each in machines if "lender" in each.roles)

@@ -17,7 +17,7 @@ ROLE_KEY, BOTH, LEND = "first_run/role", "both", "lend"
 class Step(QWidget):
     """A page of the first run, with a title, a sentence and its content.
 
-    Below every page there are one main button and one quiet way out, whose labels and effects the page decides.
+    Every page has a main button and a secondary button below it, with labels and effects that the page determines.
     Subclasses fill `content`. The user can leave every choice at its default.
     """
 
@@ -43,40 +43,40 @@ class Step(QWidget):
 
     @property
     def main_label(self) -> str:
-        """The label of the main button, or "" if there is nothing to press now."""
+        """The label of the main button, or "" if there is nothing to click now."""
         return self.tr("Continue")
 
     @property
     def main_enabled(self) -> bool:
-        """Return whether the main button can be pressed. If not, the page itself shows the reason."""
+        """Return whether the main button can be clicked. If not, the page itself shows the reason."""
         return True
 
     @property
     def quiet_label(self) -> str:
-        """The label of the quiet way out."""
+        """The label of the secondary button, or "" if there is none."""
         return ""
 
     @property
     def can_go_back(self) -> bool:
-        """Return whether the user may return to the page before."""
+        """Return whether the user may return to the previous page."""
         return True
 
     @property
     def first_focus(self) -> QWidget | None:
-        """The widget that takes the keyboard focus when the page is shown, or None for the main button."""
+        """The widget that gets the keyboard focus when the page is shown, or None for the main button."""
         return None
 
     @property
     def in_view(self) -> QWidget | None:
-        """The part of the page that the user needs now, or None for its beginning. A small window scrolls to it."""
+        """The part of the page that the user needs now, or None for the top. A small window scrolls to it."""
         return None
 
     def press_main(self) -> None:
-        """React to the main button."""
+        """Respond to a click on the main button."""
         self.finished.emit()
 
     def press_quiet(self) -> None:
-        """React to the quiet way out."""
+        """Respond to a click on the secondary button."""
         self.finished.emit()
 
     def entered(self) -> None:

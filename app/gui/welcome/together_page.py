@@ -1,4 +1,4 @@
-"""The second page of the first run: other computers join this one, or this one joins them."""
+"""The second page of the first run, on which other computers join this one or this one joins them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Mode(Enum):
 
 
 class TogetherPage(Step):
-    """The page that draws the household and the computers nearby, and pairs them."""
+    """The page that draws the household and nearby computers, and pairs them."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, "", "")
@@ -188,7 +188,7 @@ class TogetherPage(Step):
         self._go(Mode.JOINING)
 
     def _pool_changed(self) -> None:
-        """Draw the household again. If another computer begins to show a code, ask for that code."""
+        """Redraw the household. If another computer starts to show a code, ask the user for that code."""
         shows_code = any(stranger.pairing_address for stranger in strangers_of(self.services.pool.now))
         self._refuses = self._refuses and shows_code
         if self.mode is Mode.START and self.isVisible():

@@ -1,4 +1,7 @@
-"""The first run, a few pages that cover the whole window: this computer, the others, and the first model."""
+"""The first run, a few pages that cover the whole window.
+
+They are about this computer, the others, and a model.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +98,10 @@ class Welcome(QWidget):
         GuidePreload(self._services).begin()
 
     def end(self, page: str = "") -> None:
-        """End the first run for good and show a page of the window. The default page depends on the chosen role."""
+        """End the first run permanently and show a page of the window.
+
+        The default page depends on the chosen role.
+        """
         services, window = self._services, self._window
         services.preferences.keep(DONE_KEY, True)
         window.removeEventFilter(self)
@@ -126,7 +132,7 @@ class Welcome(QWidget):
         return super().eventFilter(watched, event)
 
     def show_next(self) -> None:
-        """Show the next page, or end after the last one. What was entered on this page is not applied."""
+        """Show the next page, or end after the last one. Input on the current page is not applied."""
         self.step.cancel()
         if self.is_last:
             self.end()
@@ -140,7 +146,7 @@ class Welcome(QWidget):
 
     @property
     def is_last(self) -> bool:
-        """Return whether no page follows. A computer that only lends needs no model."""
+        """Return whether this is the last page. A computer that only lends needs no model."""
         return self._stack.index >= len(self._steps) - (2 if self.step.lends_only else 1)
 
     # Internals

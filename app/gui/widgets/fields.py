@@ -73,8 +73,9 @@ MOST_TYPED = 4 * MAX_NAME_CHARACTERS  # long names are reported instead of being
 class MachineName(QLineEdit):
     """A field for the name of a machine.
 
-    problem: a label that shows what is wrong with the name, to be placed below the field. judged: emitted after
-    each check of the text. needed: whether a name is required.
+    problem: a label for the error in the name, to be placed below the field. judged: emitted after each check of the
+    text.
+    needed: whether a name is required.
     """
 
     judged = Signal()
@@ -120,8 +121,11 @@ def _tr(text: str) -> str:
 
 
 class _Wheel(QObject):
-    """An event filter that passes wheel events on to the page. A widget keeps the focus after a choice, so the next
-    turn of the wheel is meant for the page and would silently undo that choice."""
+    """An event filter that passes wheel events on to the page.
+
+    A widget keeps the focus after a choice, so the next turn of the wheel, meant for the page, would silently change
+    that choice.
+    """
 
     def __init__(self, box: QWidget) -> None:
         super().__init__(box)

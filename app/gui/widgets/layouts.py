@@ -101,7 +101,7 @@ def _filled(box: B, items: tuple[Item, ...], gap: int) -> B:
 
 
 def card(*items: Item, gap: int = sizes.M, parent: QWidget | None = None) -> QFrame:
-    """Return a frame that looks like a card, with these items one below another."""
+    """Return a frame styled as a card, with these items stacked vertically."""
     frame = QFrame(parent)
     set_role(frame, "card")
     box = column(*items, gap=gap)

@@ -1,4 +1,4 @@
-"""Notices that say what happened and what to do. Technical details of internal errors are collapsed."""
+"""Notices that say what happened and what to do. The technical details of internal errors are collapsed."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ translate = QCoreApplication.translate
 
 
 class OverflowRow(QWidget):
-    """A row of buttons in order of importance. The buttons from index `far_from` on are at the far end."""
+    """A row of buttons in order of importance. Buttons from index `far_from` on are placed at the far end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class OverflowRow(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_buttons(self, buttons: Sequence[QPushButton], far_from: int) -> None:
-        """Show these buttons instead of the present ones, which are deleted."""
+        """Replace the current buttons, which are deleted, with these."""
         for old in self._buttons:
             old.hide()
             old.deleteLater()
@@ -63,7 +63,7 @@ class OverflowRow(QWidget):
         return max((made.sizeHint().height() for made in self._buttons), default=0)
 
     def _arrange(self) -> None:
-        """Place the buttons that fit. The first one always does."""
+        """Place the buttons that fit, and move the others to the menu. The first one is always placed."""
         shown = self._shown()
         height, left, right = self._height(), 0, self.width()
         near = shown[: self._far_from]

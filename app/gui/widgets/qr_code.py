@@ -12,7 +12,7 @@ LIGHT, DARK = "#ffffff", "#000000"  # in both palettes, since some cameras read 
 
 
 class QrCode(QWidget):
-    """A QR code, as large as `side` pixels allow with whole pixels for each module."""
+    """A QR code that fits into `side` pixels. Every module is a whole number of pixels wide."""
 
     def __init__(self, side: int) -> None:
         super().__init__()

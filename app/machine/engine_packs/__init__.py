@@ -1,1 +1,1 @@
-"""Engine packs: libraries for graphics cards that are installed, verified, tested and switched apart from Poolhouse."""
+"""Engine packs: libraries for graphics cards that are installed, tested and switched separately from Poolhouse."""

@@ -76,7 +76,8 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def backend_names(self) -> dict[str, str]:
         """Return the path of each library by the name of its back end.
 
-        A pack for processors has one library for each variant, such as `cpu-haswell`; the others have only one.
+        A pack for processors has one library for each variant, such as `cpu-haswell`. Any other pack has only one
+        library.
         """
         if len(self.libraries) == 1:
             return {self.backend: self.libraries[0]}
@@ -84,7 +85,10 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 def parse(data: bytes, where: str) -> Manifest:
-    """Parse a manifest and check it in itself. `where` names the pack in the error. Raises BadInput or Refused."""
+    """Parse a manifest and check that it is consistent. Raises BadInput or Refused.
+
+    where: the name of the pack for the error message.
+    """
     if len(data) > MAX_MANIFEST_BYTES:
         raise BadInput("pack_no_manifest", pack=where)
     try:
@@ -126,7 +130,7 @@ def inconsistency(manifest: Manifest) -> AppError | None:
 
 
 def _folders(path: str) -> list[str]:
-    """Return the folders in which a file lies, such as `a` and `a/b` for `a/b/c`."""
+    """Return all folders above a file, such as `a` and `a/b` for `a/b/c`."""
     parts = path.split("/")
     return ["/".join(parts[:end]) for end in range(1, len(parts))]
 
@@ -143,7 +147,7 @@ def is_safe(path: str) -> bool:
 
 
 def shown_path(path: str) -> str:
-    """Return a path for a sentence: short, and without characters that could mislead."""
+    """Return a path for display: shortened, and without characters that could mislead the reader."""
     shown = "".join(character if character.isprintable() else "?" for character in path)
     return shown if len(shown) <= _MAX_PATH_CHARACTERS else shown[: _MAX_PATH_CHARACTERS - 1] + "…"
 
@@ -180,7 +184,7 @@ def unfit(manifest: Labeled, system: str, engine_version: str) -> Reason | None:
 
 
 def public_version(version: str) -> str:
-    """Return a version without its local part, which says how the engine was built here."""
+    """Return a version without its local part, which describes how the engine was built."""
     return version.partition("+")[0]
 
 
@@ -193,11 +197,11 @@ def installed_name(manifest: Manifest, sha256: str) -> str:
 
 
 def label(backend: str) -> str:
-    """Return what people call a back end."""
+    """Return the display name of a back end."""
     return BACKENDS.get(backend, backend)
 
 
 def matching(names: Iterable[str], typed: str) -> list[str]:
-    """Return the installed packs that are meant by a name or the unambiguous beginning of one."""
+    """Return the installed pack named `typed`, or all packs whose names begin with it if there is no such pack."""
     known = sorted(names)
     return [typed] if typed in known else [name for name in known if name.startswith(typed)]

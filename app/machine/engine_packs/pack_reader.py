@@ -32,8 +32,8 @@ Check = Callable[[Manifest], None]
 def copy_pack(source: Path, target: Path, check: Check) -> Manifest:
     """Copy a pack into the empty folder `target` and return its manifest.
 
-    check: raises an AppError if the pack cannot be used here, before anything large is read.
-    Raises BadInput, Refused, Damaged or DoesNotFit; then `target` holds parts of the pack.
+    check: raises an AppError if the pack cannot be used here. It is called before anything large is read. Raises
+    BadInput, Refused, Damaged or DoesNotFit. After an error, `target` may contain an incomplete pack.
     """
     try:
         if source.is_dir():
@@ -79,7 +79,7 @@ def _manifest_bytes(folder: Path, where: str) -> bytes:
 def manifest_hash(folder: Path) -> str:
     """Return the SHA-256 of the manifest of a pack in a folder, or "" if it cannot be read.
 
-    The manifest has the hashes of all other files, so this identifies the whole pack, byte by byte.
+    The manifest lists the hashes of all other files, so its own hash identifies the content of the whole pack.
     """
     try:
         return _digest(folder / MANIFEST)
@@ -116,7 +116,10 @@ def _from_archive(source: Path, target: Path, check: Check) -> Manifest:
 
 
 def _from_members(tar: tarfile.TarFile, source: Path, target: Path, check: Check) -> Manifest:
-    """Copy the members. The manifest is the first, so that each later one can be compared with it at once."""
+    """Copy the members of an archive.
+
+    The manifest must come first, so that each later member can be checked against it.
+    """
     where = shown_path(source.name)
     first = tar.next()
     if first is not None and first.name.count("/") == 1 and first.name.partition("/")[2] != MANIFEST:
@@ -147,7 +150,7 @@ def _from_members(tar: tarfile.TarFile, source: Path, target: Path, check: Check
 
 
 def _is_file(member: tarfile.TarInfo) -> bool:
-    """Return whether a member is a plain file: no link, device, folder or sparse file."""
+    """Return whether a member is a regular file rather than a link, device, folder or sparse file."""
     return member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse()
 
 
@@ -158,7 +161,10 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 def require_room(target: Path, manifest: Manifest, here_bytes: int = 0) -> None:
-    """Raise DoesNotFit if the disk is too full for a pack, of which `here_bytes` are already on it."""
+    """Raise DoesNotFit if the disk has no room for the rest of a pack.
+
+    here_bytes: the size of the parts that are already on the disk.
+    """
     needs_bytes = max(0, manifest.size_bytes - here_bytes) + SPARE_BYTES
     free_bytes = shutil.disk_usage(target).free
     if free_bytes < needs_bytes:
@@ -192,7 +198,10 @@ def _digest(path: Path) -> str:
 
 @contextmanager
 def _open_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a plain file. Opening a pipe or a device could wait forever. Raises OSError."""
+    """Open a regular file.
+
+    Raises OSError for anything else, because opening a pipe or device could block forever.
+    """
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -201,7 +210,7 @@ def _open_file(path: Path) -> Iterator[BinaryIO]:
 
 
 class _Bounded(io.RawIOBase):
-    """An unpacked archive that refuses to return very much at once: a header in it may claim any length."""
+    """A decompressed archive that rejects large reads, because a header in the archive may claim any length."""
 
     def __init__(self, content: gzip.GzipFile) -> None:
         self._content = content

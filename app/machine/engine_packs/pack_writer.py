@@ -1,4 +1,4 @@
-"""Writing an engine pack as an archive, for another computer. The same pack always gives the same bytes."""
+"""Writing an engine pack as an archive for another computer. The same pack always produces the same bytes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ LEVEL = 6  # libraries of a gigabyte take minutes at level 9, and are hardly sma
 def write_archive(pack: Path, place: Path, name: str, is_stopped: Callable[[], bool] = lambda: False) -> Path:
     """Write the files of a pack into the archive `place`, below a folder `name`, and return `place`.
 
-    The archive is complete or not there at all: until its bytes are on the disk, it has another name. What else lies in
-    the pack's folder is left out. is_stopped: asked often; the writing ends once it returns True.
+    The archive has a temporary name until it is complete and on disk. Files in the pack's folder that do not belong to
+    the pack are left out. is_stopped: called often; writing stops with an error once it returns True.
     Raises OSError, and AppError if the manifest cannot be read.
     """
     # the manifest first, so that a reader knows what follows
@@ -51,7 +51,7 @@ def write_archive(pack: Path, place: Path, name: str, is_stopped: Callable[[], b
 
 
 def _add(tar: tarfile.TarFile, file: Path, path: str, is_stopped: Callable[[], bool]) -> None:
-    """Add a file without what depends on this computer: its owner, its rights and its times."""
+    """Add a file without attributes that depend on this computer: its owner, permissions and times."""
     member = tarfile.TarInfo(path)
     member.size, member.mode, member.mtime = file.stat().st_size, 0o644, 0
     with file.open("rb") as content:
@@ -59,7 +59,7 @@ def _add(tar: tarfile.TarFile, file: Path, path: str, is_stopped: Callable[[], b
 
 
 class _Stoppable(io.RawIOBase):
-    """The content of a file, whose reading can be ended from another thread."""
+    """A file whose reading can be stopped from another thread."""
 
     def __init__(self, content: BinaryIO, is_stopped: Callable[[], bool]) -> None:
         self._content, self._is_stopped = content, is_stopped

@@ -12,7 +12,7 @@ from app.machine.hardware.engines import Device
 
 
 def removal(pack: InstalledPack, packs: Sequence[InstalledPack]) -> Reason:
-    """Return a reason that tells the consequences of removing a pack."""
+    """Return a reason that describes the consequences of removing a pack."""
     if not _computes(pack):
         return Reason("pack_removal_unused")
     remaining = [other for other in packs if _computes(other) and other.name != pack.name]

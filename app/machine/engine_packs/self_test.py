@@ -1,4 +1,4 @@
-"""The self-test of an engine pack: the devices that a child process sees through its libraries."""
+"""The self-test of an engine pack: a child process lists the devices that it sees through the pack's libraries."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ def result_of(backend: str, code: int, out: str, err: str) -> Tested:
 
 
 def _loader_cause(words: str, path: str) -> str:
-    """Return the system's own words for a library that was not loaded, which follow the last mention of its path."""
+    """Return the system's message for a library that could not be loaded.
+
+    It follows the last mention of `path`.
+    """
     cause = words.rpartition(f"{Path(path).name}: ")[2].strip() or words
     return cause[:_MAX_WORDS].rstrip(".")
 

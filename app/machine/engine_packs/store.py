@@ -1,4 +1,4 @@
-"""The engine packs installed in one home, and which of them is used for each back end."""
+"""The engine packs installed in one home, and the choice of a pack for each back end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Name = Annotated[str, Meta(max_length=260)]
 
 
 class Tested(msgspec.Struct, frozen=True):
-    """The last self-test of a pack: the devices that were seen through it, or why it failed."""
+    """The result of a pack's last self-test: the devices that it found, or the reason why it failed."""
 
     devices: Annotated[list[Device], Meta(max_length=64)] = []
     failure: Reason | None = None
@@ -68,7 +68,7 @@ class _State(msgspec.Struct, frozen=True):
 
 
 class InstalledPack(msgspec.Struct, frozen=True):
-    """A pack of the store. `problem` says why it cannot be used."""
+    """An installed pack. `problem` is the reason why it cannot be used, or None."""
 
     name: str
     manifest: Manifest | None = None  # None if it cannot be read
@@ -81,20 +81,23 @@ class InstalledPack(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Return whether its files are those of its manifest, and fit this computer, whatever its test said."""
+        """Return whether the files match the manifest and the pack fits this computer.
+
+        A failed self-test does not count.
+        """
         return self.problem is None or (self.tested is not None and self.problem == self.tested.failure)
 
     @property
     def backend(self) -> str:
-        """Return its back end."""
+        """Return the name of the pack's back end."""
         return self.manifest.backend if self.manifest else self.name.partition("-")[0]
 
 
 class PackStore:
-    """The packs in a folder of the home. Its methods block; only one of them changes the store at a time.
+    """The packs in a folder of the home. Its methods block, and only one of them changes the store at a time.
 
-    A pack becomes visible by a rename once all its bytes are checked and on disk. Every use checks it again; hashes are
-    computed again only if a file may have changed.
+    A new pack is renamed into place once all its bytes are checked and on disk. It is checked again before every use,
+    but hashes are computed again only if a file may have changed.
     """
 
     def __init__(self, folder: Path, system: str = "", engine_version: str = "") -> None:
@@ -106,14 +109,17 @@ class PackStore:
         self._verified: dict[str, tuple[int, ...]] = {}  # signatures of files whose hashes were correct
 
     def packs(self) -> list[InstalledPack]:
-        """Return all installed packs, sorted by back end and by age, the current one first."""
+        """Return all installed packs, sorted by back end.
+
+        The current pack of each comes first, then the others by age.
+        """
         with self._lock:
             state = self._state()
             packs = [self._describe(name, state) for name in self._names()]
         return sorted(packs, key=lambda pack: (pack.backend, not pack.is_current, not pack.is_previous, pack.name))
 
     def find(self, typed: str) -> InstalledPack:
-        """Return the pack with this name, or with a name that alone begins with it. Raises BadInput."""
+        """Return the pack named `typed`, or the only pack whose name begins with `typed`. Raises BadInput."""
         with self._lock:
             names = matching(self._names(), typed)
             if len(names) != 1:
@@ -122,7 +128,7 @@ class PackStore:
             return self._describe(names[0], self._state())
 
     def install(self, source: Path) -> InstalledPack:
-        """Copy a pack from a folder or an archive into the store, without using it yet.
+        """Copy a pack from a folder or an archive into the store. It is not used until `use` is called.
 
         Installing the same build again changes nothing. Raises BadInput, Refused, Damaged or DoesNotFit.
         """
@@ -137,9 +143,9 @@ class PackStore:
             return self._describe(name, self._state())
 
     def adopt(self, copied: Path, origin: Origin) -> InstalledPack:
-        """Move a pack that was copied from another machine into the store, after reading all of its bytes again.
+        """Move a pack that was copied from another machine into the store, after checking all of its bytes again.
 
-        copied: a folder on the same disk, which is gone afterwards. Raises BadInput, Refused or Damaged.
+        copied: a folder on the same disk. It no longer exists afterwards. Raises BadInput, Refused or Damaged.
         """
         with self._lock:
             manifest = read_manifest(copied, copied.name)
@@ -154,9 +160,9 @@ class PackStore:
             return self._describe(name, self._state())
 
     def export(self, name: str, place: Path, is_stopped: Callable[[], bool] = lambda: False) -> InstalledPack:
-        """Write an installed pack as an archive, after reading all of its files again.
+        """Write an installed pack as an archive, after checking all of its files again.
 
-        An existing file is replaced. is_stopped: asked often; the writing ends once it returns True.
+        An existing file is replaced. is_stopped: called often; writing stops once it returns True.
         Raises BadInput, Refused or Damaged.
         """
         with self._lock:
@@ -175,14 +181,14 @@ class PackStore:
         return self._folder / pack.name / file
 
     def note_test(self, name: str, tested: Tested) -> InstalledPack:
-        """Record the result of a self-test. A current pack that failed is no longer used."""
+        """Record the result of a self-test. If the current pack of a back end has failed, it is no longer used."""
         with self._lock:
             state = self._state()
             self._write(msgspec.structs.replace(state, tested={**state.tested, name: tested}))
             return self._describe(name, self._state())
 
     def use(self, name: str) -> InstalledPack:
-        """Use a pack for its back end from now on. Raises Refused or Damaged if it cannot be used."""
+        """Make a pack the current one for its back end. Raises Refused or Damaged if it cannot be used."""
         with self._lock:
             pack = self.find(name)
             if pack.problem is not None:
@@ -194,7 +200,7 @@ class PackStore:
             return self.find(pack.name)
 
     def roll_back(self, backend: str) -> InstalledPack:
-        """Use the pack that was used before the current one. Raises Refused or Damaged."""
+        """Make the previous pack of a back end the current one again. Raises Refused or Damaged."""
         with self._lock:
             state = self._state()
             choice = state.choices.get(backend, Choice())
@@ -207,7 +213,10 @@ class PackStore:
             return self.find(choice.previous)
 
     def remove(self, name: str) -> str:
-        """Delete a pack and return its name. If it was current, its back end is no longer used. Raises BadInput."""
+        """Delete a pack and return its name.
+
+        If it was current, its back end has no pack afterwards. Raises BadInput.
+        """
         with self._lock:
             pack = self.find(name)
             state = self._state()
@@ -227,7 +236,10 @@ class PackStore:
             return pack.name
 
     def verify(self, name: str) -> AppError | None:
-        """Read all files of a pack again, and return the error for the first that differs from its manifest."""
+        """Check all files of a pack again.
+
+        Return the error for the first that differs from the manifest, or None.
+        """
         with self._lock:
             pack = self.find(name)
             self._verified.pop(pack.name, None)
@@ -238,15 +250,15 @@ class PackStore:
             return self._check(pack.name, manifest)
 
     def libraries(self) -> dict[str, Path]:
-        """Return the absolute paths of the current packs' libraries by the name of their back end.
+        """Return the absolute paths of the current packs' libraries, keyed by back end.
 
-        Packs that are damaged, do not fit or failed their test are left out.
+        Packs that are damaged, do not fit this computer or failed their self-test are left out.
         """
         current = [pack for pack in self.packs() if pack.is_current and pack.problem is None]
         return {backend: path for pack in current for backend, path in self.libraries_of(pack).items()}
 
     def libraries_of(self, pack: InstalledPack) -> dict[str, Path]:
-        """Return the absolute paths of a pack's libraries by the name of their back end."""
+        """Return the absolute paths of a pack's libraries, keyed by back end."""
         folder = (self._folder / pack.name).resolve()
         names = pack.manifest.backend_names() if pack.manifest else {}
         return {backend: folder / path for backend, path in names.items()}
@@ -267,8 +279,10 @@ class PackStore:
         return InstalledPack(name, manifest, current, previous, tested, problem, sha256, origin)
 
     def _place(self, part: Path, manifest: Manifest) -> tuple[str, bool]:
-        """Move a checked pack to where it is used, unless the same one is there and whole. Return its name, and
-        whether it was moved. Raises Refused."""
+        """Move a checked pack to its final folder, unless an undamaged copy is already installed.
+
+        Return the pack's name, and whether it was moved. Raises Refused.
+        """
         sha256 = manifest_hash(part)
         name = installed_name(manifest, sha256)
         for there in self._names():
@@ -339,7 +353,7 @@ class PackStore:
         return part
 
     def _clean(self) -> None:
-        """Delete what an interrupted installation or removal left. Another process may be working on its own."""
+        """Delete the remains of interrupted installations and removals, unless their process is still running."""
         for path in self._folder.glob(f"{PART}*"):
             process = path.name.removeprefix(PART)
             if not process.isdecimal() or int(process) == os.getpid() or not psutil.pid_exists(int(process)):
@@ -351,7 +365,7 @@ def _refusal(reason: Reason) -> Refused:
 
 
 def this_system() -> str:
-    """Return this operating system and processor as packs name them, such as `linux-x86_64`."""
+    """Return this operating system and processor in the form used in pack names, such as `linux-x86_64`."""
     machine = platform.machine().lower()
     return f"{_SYSTEMS.get(sys.platform, sys.platform)}-{_PROCESSORS.get(machine, machine)}"
 
@@ -376,7 +390,7 @@ def _signature(folder: Path, manifest: Manifest) -> tuple[int, ...]:
 
 @contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """Raise Refused if the folder cannot be written."""
+    """Within this context, raise Refused if the folder cannot be written."""
     try:
         yield
     except OSError as error:

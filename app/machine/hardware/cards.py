@@ -1,4 +1,4 @@
-"""The graphics cards that this computer can compute with, through the libraries of its engine packs."""
+"""The graphics cards that this computer can use for models, through the libraries of its engine packs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DISCRETE, INTEGRATED = CARD_KINDS = ("gpu", "igpu")
 
 @dataclass(frozen=True, slots=True)
 class UnusedCard:
-    """A card that does not compute here, or a back end without a card."""
+    """A card that is not used for models, or a back end that found no card."""
 
     label: str
     why: Reason
@@ -31,7 +31,7 @@ class UnusedCard:
 
 @dataclass(frozen=True, slots=True)
 class RefusedFamily:
-    """A model family that a card lacks an operation for, computes wrongly, or crashes with."""
+    """A model family that a card cannot compute: it lacks an operation, returns wrong results, or crashes."""
 
     device: str  # the card's label
     family: str  # app/core/model.py, Model.family
@@ -40,7 +40,7 @@ class RefusedFamily:
 
     @property
     def reason(self) -> Reason:
-        """Return the reason that tells the user about the refusal."""
+        """Return the reason to show to the user."""
         facts: dict[str, Fact] = {"device": self.device, "family": self.family, "why": self.why}
         return Reason("card_family_other" if self.by_another_card else "card_family", facts)
 
@@ -62,7 +62,7 @@ class Card:
 
     @property
     def key(self) -> str:
-        """Return a name that stays the same over restarts."""
+        """Return a key for this card that stays the same across restarts."""
         return self.pci or (self.label if self.number == 1 else f"{self.label} {self.number}")
 
 
@@ -79,7 +79,7 @@ class CardClaim:
         return sum(self.division.card_bytes)
 
     def placed(self, config: StageConfig) -> StageConfig:
-        """Return the configuration of a stage with its layers on these cards, or of one that the processor computes."""
+        """Return a stage's configuration with its layers on these cards, or on the processor if they get none."""
         used = [(card.name, n) for card, n in zip(self.cards, self.division.counts, strict=True) if n]
         if not used:
             return replace(config, device="", library="", compared=False)
@@ -96,7 +96,7 @@ class CardClaim:
 
 
 class ComputingCard(Protocol):
-    """The cards that compute at the moment, implemented by app/node/graphics_cards.py."""
+    """The cards that are currently used for models. app/node/graphics_cards.py implements this."""
 
     unused: tuple[UnusedCard, ...]
     computing: tuple[Card, ...]  # the best one first; all have the same library
@@ -108,33 +108,33 @@ class ComputingCard(Protocol):
 
     @property
     def is_starting(self) -> bool:
-        """Return whether cards are being tested for the first time since the start."""
+        """Return whether cards are being tested for the first time since the node started."""
         ...
 
     @property
     def is_testing(self) -> bool:
-        """Return whether it is still unknown if a card can compute."""
+        """Return whether it is not yet known if any card can compute."""
         ...
 
     async def tested(self) -> None:
-        """Wait until it is known whether a card computes."""
+        """Wait until it is known whether any card can compute."""
         ...
 
     @property
     def overflows(self) -> bool:
-        """Return whether layers that the cards have no room for may stay in main memory."""
+        """Return whether layers that do not fit on the cards may stay in main memory."""
         ...
 
     def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
-        """Divide a stage among those of these cards that compute, and reserve its memory until it is released."""
+        """Divide a stage among the usable ones of these cards, and reserve their memory until it is released."""
         ...
 
     def note_work(self, key: bytes, device_work: Mapping[str, int]) -> None:
-        """Remember how much working memory an open stage takes on each of its devices."""
+        """Record how much working memory an open stage uses on each of its devices."""
         ...
 
     def ran_short(self, keys: Collection[bytes]) -> None:
-        """Record that the cards of these stages had less memory than expected, so that less of it is claimed."""
+        """Record that the cards of these stages had less memory than expected. Later claims are then smaller."""
         ...
 
     def release(self, key: bytes) -> None:
@@ -143,30 +143,30 @@ class ComputingCard(Protocol):
 
     @property
     def refused(self) -> tuple[RefusedFamily, ...]:
-        """The families that a card does not compute. Another card may compute them."""
+        """The families that at least one card cannot compute. Another card may still compute them."""
         ...
 
     def cards_for(self, family: str) -> tuple[Card, ...]:
-        """Return the cards that compute a family, the best one first; none for the processor."""
+        """Return the cards that can compute a family, the best one first. Empty if only the processor can."""
         ...
 
     def card_for(self, family: str) -> Card | None:
-        """Return the best card that computes a family, or None for the processor."""
+        """Return the best card that can compute a family, or None if only the processor can."""
         ...
 
     def is_proved(self, family: str, devices: Sequence[str], *, with_head: bool) -> bool:
-        """Return whether each of these devices was seen to compute this family as the processor does.
+        """Return whether each of these devices has computed this family with the same results as the processor.
 
-        with_head: whether that must include the output matrix, which is on the last one.
+        with_head: whether the last device must also have computed the output matrix correctly.
         """
         ...
 
     def judge(self, card: Card, family: str, why: Reason | None, *, with_head: bool = False) -> None:
-        """Record why a card does not compute a family, or that it does (None)."""
+        """Record why a card cannot compute a family, or with None, that it computes the family correctly."""
         ...
 
     def crashed(self, card: Card, family: str) -> None:
-        """Record that a process crashed while it opened a family that was not proved on this card."""
+        """Record that a process crashed while opening a family that was not yet proved on this card."""
         ...
 
     def lost(self, card: Card) -> None:
@@ -178,7 +178,7 @@ class ComputingCard(Protocol):
         ...
 
     def reading(self) -> CardReading:
-        """Return the sensor readings of the card that computes. May block for seconds, so call this in a thread."""
+        """Return the sensor readings of the cards in use. May block for seconds, so call this in a thread."""
         ...
 
 
@@ -193,7 +193,7 @@ class ProcessorOnly:
     overflows = False
 
     async def tested(self) -> None:
-        """Return at once."""
+        """Return immediately."""
 
     def claim(self, key: bytes, cards: Sequence[Card], parts: StageParts) -> CardClaim:
         return CardClaim((), CardDivision((), ()))
@@ -240,7 +240,7 @@ PROCESSOR_ONLY = ProcessorOnly()
 
 
 def is_card_failure(error: AppError) -> bool:
-    """Return whether a stage on a card failed because of the card or its driver, and not for lack of memory."""
+    """Return whether a stage failed because of its card or the card's driver, but not for lack of memory."""
     if error.reason.code in ("worker_card_short", "worker_memory_short"):
         return False
     return isinstance(error, StageLost) or error.reason.code == "device_unusable"
@@ -250,7 +250,7 @@ _OF_MAIN_MEMORY = ("bad_alloc", "allocate CPU")  # in llama.cpp's messages
 
 
 def is_card_short(error: AppError) -> bool:
-    """Return whether a stage on a card failed because the card, rather than main memory, was full."""
+    """Return whether a stage failed because its card was out of memory, while main memory was not."""
     if error.reason.code == "memory_short":
         cause, words = error.reason.facts.get("cause"), str(error.reason.facts.get("text", ""))
         if isinstance(cause, Reason) and cause.code == "layers_no_memory":  # Python's own allocations
@@ -269,18 +269,18 @@ CRASHES = ("engine_gave_up", "worker_crashed", "worker_died", "worker_hung")
 
 
 def is_crash(error: AppError) -> bool:
-    """Return whether a process ended by itself or hung. During the opening of a stage, its family may be the cause."""
+    """Return whether a process crashed or hung. If it was opening a stage, the model's family may be the cause."""
     return fault_table.cause_code(error.reason) in CRASHES
 
 
 def lose_card(graphics: ComputingCard, devices: Sequence[str], family: str = "") -> None:
     """Record that a stage on these devices was lost.
 
-    family: the model's family, if the stage crashed while it was being opened. If the card has not yet been proved with
-    this family, only the family is refused, because the card has passed its own test.
+    family: the model's family, if the stage crashed while it was being opened. If the card has not yet been proved
+    with this family, only the family is refused, because the card itself has passed its test.
 
-    The engine does not say which of the cards failed. The last card is blamed, so that the best card is tried alone
-    before it is blamed too. All cards are tested again after a loss, which reliably reveals a dead one.
+    The engine does not report which of the cards failed. The last card is blamed, so that the best card is tried alone
+    before it is blamed too. All cards are tested again after a loss, which reliably detects a dead one.
     """
     blamed = [card for card in graphics.computing if card.name in devices]
     doubted = [card for card in blamed if family and not graphics.is_proved(family, (card.name,), with_head=False)]
@@ -291,9 +291,9 @@ def lose_card(graphics: ComputingCard, devices: Sequence[str], family: str = "")
 
 
 def why_no_card(graphics: ComputingCard, machine: str) -> Reason | None:
-    """Return the reason why this computer's processor computes although the computer has a graphics card.
+    """Return the reason why models run on this computer's processor although it has a graphics card.
 
-    Return None if a card computes, or if the owner cannot expect any card to compute.
+    Return None if a card is used, or if the owner cannot expect any card to be used.
     """
     if graphics.card is not None:
         return None
@@ -309,7 +309,7 @@ _BY_CHOICE = ("card_switched_off", "card_small")
 
 
 def refusal_of(error: AppError) -> Reason | None:
-    """Return why a card does not compute the family of a stage, or None if the error has another cause."""
+    """Return why a card cannot compute the family of a stage, or None if the error has another cause."""
     if error.reason.code != "device_unfit":
         return None
     cause = error.reason.facts.get("cause")
@@ -317,31 +317,34 @@ def refusal_of(error: AppError) -> Reason | None:
 
 
 def compared_if_needed(graphics: ComputingCard, config: StageConfig, family: str) -> StageConfig:
-    """Return the configuration of a stage. It requests a comparison with the processor only if none was made before."""
+    """Return a stage's configuration. It asks for a comparison with the processor only if none was made yet."""
     needed = config.compared and not graphics.is_proved(family, config.devices, with_head=config.role.has_head)
     return replace(config, compared=needed)
 
 
 def prove(graphics: ComputingCard, config: StageConfig, family: str) -> None:
-    """Record that the cards of a stage computed as the processor does. The output matrix is on the last one."""
+    """Record that the cards of a stage had the same results as the processor.
+
+    The last card has the output matrix.
+    """
     for card in graphics.computing:
         if card.name in config.devices:
             graphics.judge(card, family, None, with_head=config.role.has_head and card.name == config.devices[-1])
 
 
 def families_without_card(graphics: ComputingCard) -> tuple[str, ...]:
-    """Return the families that no card computes, so the processor computes them."""
+    """Return the families that no card can compute, so they run on the processor."""
     return tuple(sorted({refused.family for refused in graphics.refused if not refused.by_another_card}))
 
 
 def refusing(cards: Sequence[Card], why: Reason) -> tuple[Card, ...]:
-    """Return the card of a stage that does not compute the stage's family, as named by the engine."""
+    """Return the card that, according to the engine, cannot compute the stage's family."""
     named = why.facts.get("device")
     return tuple(card for card in cards if card.name == named) or tuple(cards[:1])
 
 
 def ranked(devices: Iterable[tuple[Path, Device]], code_cache: Path) -> list[Card]:
-    """Return each card once, the ones with memory of their own first, and then those with more memory.
+    """Return each card once. Cards with their own memory come first, and larger ones before smaller ones.
 
     devices: all devices, each with the library that offers it.
     """
@@ -368,7 +371,7 @@ def ranked(devices: Iterable[tuple[Path, Device]], code_cache: Path) -> list[Car
 
 
 def _numbered(cards: Sequence[Card]) -> list[Card]:
-    """Return the cards with keys that are unique."""
+    """Return the cards, numbered so that their keys are unique."""
     seen, numbered = Counter[str](), []
     for card in cards:
         seen[card.key] += 1
@@ -381,19 +384,22 @@ def _by_api(card: Card) -> int:
 
 
 def _is_same(card: Card, other: Card) -> bool:
-    """Return whether two back ends offer the same card. Within one back end, each device is a card of its own."""
+    """Return whether two back ends offer the same card. Devices of one back end are always different cards."""
     if card.library == other.library:
         return False
     return is_same_card((card.pci, card.label), (other.pci, other.label))
 
 
 def is_same_card(left: tuple[str, str], right: tuple[str, str]) -> bool:
-    """Return whether two back ends mean the same card. Each gives its place on the bus, or "", and its label."""
+    """Return whether two back ends refer to the same card.
+
+    left, right: the card's place on the PCI bus, or "", and its label in each back end.
+    """
     if left[0] and right[0]:
         return left[0] == right[0]
     return _words(left[1]) <= _words(right[1]) or _words(right[1]) <= _words(left[1])
 
 
 def _words(label: str) -> set[str]:
-    """Return the words of a product's name. Back ends add the driver in parentheses, or leave out the maker."""
+    """Return the words of a product name that can be compared: without the maker and the driver in parentheses."""
     return {word for word in label.partition("(")[0].lower().split() if word not in ("nvidia", "amd", "intel", "apple")}

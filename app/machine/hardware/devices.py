@@ -13,10 +13,10 @@ import psutil
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The main memory, or that of a graphics card.
+    """The main memory, or the memory of a graphics card.
 
-    free_bytes: what programs can still use without swapping. most_bytes: the most that all models together may use;
-    None for no limit.
+    free_bytes: the memory that programs can still use without swapping. most_bytes: the limit for all models together,
+    or None for no limit.
     """
 
     total_bytes: int

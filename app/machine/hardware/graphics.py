@@ -50,7 +50,7 @@ def list_cards() -> list[str]:
 
 
 def pack_for(card: str) -> str:
-    """Return the back end whose engine pack is best for a card of this name. Reads files."""
+    """Return the back end whose engine pack works best with a card of this name. Reads files."""
     words = card.casefold()
     if "apple" in words:
         return "Metal"
@@ -61,7 +61,7 @@ def pack_for(card: str) -> str:
 
 
 def _nvidia_driver() -> int:
-    """Return the major version of NVIDIA's driver, or 0 if there is none."""
+    """Return the major version of NVIDIA's driver, or 0 if it is not installed."""
     with suppress(OSError):
         if sys.platform == "win32":
             return _nvidia_driver_in_registry()
@@ -70,27 +70,27 @@ def _nvidia_driver() -> int:
 
 
 def driver_version(text: str) -> int:
-    """Return the major version in the description of NVIDIA's driver for Linux, or 0 if there is none."""
+    """Parse the major version from Linux's description of NVIDIA's driver, or return 0 if there is none."""
     match = re.search(r"Kernel Module.*?(\d+)\.\d+", text)
     return int(match[1]) if match else 0
 
 
 def windows_driver_version(version: str) -> int:
-    """Return the major version of NVIDIA's driver from the version in the Windows registry.
+    """Return the major version of NVIDIA's driver, given the version in the Windows registry.
 
-    Its last five digits are the driver's own: `32.0.15.8065` is 580.65.
+    The driver's own version is in the last five digits: `32.0.15.8065` is 580.65.
     """
     digits = version.replace(".", "")[-5:]
     return int(digits[:3]) if len(digits) == 5 and digits.isdecimal() else 0
 
 
 def cards_on_bus(bus: Path) -> list[str]:
-    """Return the names of the cards among the PCI devices that Linux lists."""
+    """Return the names of the graphics cards among Linux's PCI devices."""
     return [_name(device) for device in sorted(bus.iterdir()) if is_discrete_card(device)]
 
 
 def cards_of(makers: Sequence[str], bus: Path = PCI) -> list[Path]:
-    """Return the graphics devices of these makers, integrated ones too, that Linux lists."""
+    """Return the graphics devices of these makers that Linux lists, including integrated ones."""
     devices = sorted(bus.iterdir()) if bus.is_dir() else []
     return [d for d in devices if _line(d / "vendor") in makers and _line(d / "class").startswith(DISPLAY)]
 
@@ -101,7 +101,7 @@ def is_asleep(device: Path) -> bool:
 
 
 def is_discrete_card(device: Path) -> bool:
-    """Return whether a device on the PCI bus is a graphics card with memory of its own."""
+    """Return whether a device on the PCI bus is a graphics card with its own memory."""
     maker = _line(device / "vendor")
     if maker not in MAKERS or not _line(device / "class").startswith(DISPLAY):
         return False

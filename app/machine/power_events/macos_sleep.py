@@ -87,7 +87,7 @@ def _declare(iokit: Any, core: Any) -> None:
 
 
 def _open_root_power(callback: LoopCallback) -> EventSource:
-    """Load the two libraries and register. Raises OSError or AttributeError if this is impossible."""
+    """Load IOKit and CoreFoundation, and register for sleep events. Raises OSError or AttributeError."""
     iokit = ctypes.CDLL(FRAMEWORKS.format("IOKit"))
     core = ctypes.CDLL(FRAMEWORKS.format("CoreFoundation"))
     return RootPower(callback, iokit, core, c_void_p.in_dll(core, "kCFRunLoopDefaultMode"))

@@ -22,12 +22,14 @@ HANGS_SECONDS = 2.0  # a driver that takes longer hangs
 
 
 class CardSensors:
-    """The sensors of all cards. What cannot be read is unknown; a driver that hangs is not waited for.
+    """The sensors of all graphics cards.
 
-    NVIDIA's cards are read through the driver's library on Linux and Windows, and those of AMD and Intel through
-    Linux's files. Other cards are unknown: those of AMD and Intel on Windows, and Apple's.
+    Values that cannot be read are unknown, and a hanging driver causes no wait.
 
-    sources: return what the drivers report.
+    NVIDIA's cards are read through the driver's library on Linux and Windows, and AMD's and Intel's cards through
+    files on Linux. Nothing is known about other cards: AMD's and Intel's on Windows, and Apple's.
+
+    sources: functions that return the drivers' reports.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class CardSensors:
     def read(self, computing: Set[str] = frozenset()) -> tuple[CardReading, ...]:
         """Return the reading of each card. Blocks for up to two seconds, so call this in a thread.
 
-        computing: the places on the PCI bus of the cards that have layers of this node.
+        computing: the PCI bus addresses of the cards that have layers of this node.
         """
         with self._turn:
             now_s = self._clock()
@@ -63,7 +65,7 @@ class CardSensors:
             return tuple(attributed(r, own, computes=r.pci in computing) for r in self._reports)
 
     def _in_time(self) -> tuple[DriverReport, ...]:
-        """Read all sources in a thread of their own, which may never return if a driver hangs."""
+        """Read all sources in a separate thread, and give up after a time limit in case a driver hangs."""
         if self._reading is not None and self._reading.is_alive():
             return ()
         done: list[DriverReport] = []

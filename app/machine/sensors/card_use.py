@@ -1,4 +1,4 @@
-"""The current use of a graphics card, and its separation into our own and that of other programs."""
+"""The current use of a graphics card, divided into our own use and that of other programs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 class CardReading:
     """The current state of a graphics card. A value is None if it is unknown.
 
-    pci: its place on the PCI bus. is_discrete: whether it has memory of its own. busy_percent: by all programs
-    together. others_percent, others_bytes: by programs other than this node and its workers.
+    pci: the card's address on the PCI bus. is_discrete: whether it has its own memory. busy_percent: the use by all
+    programs together. others_percent, others_bytes: the use by programs other than this node and its workers.
     """
 
     pci: str = ""
@@ -24,10 +24,10 @@ class CardReading:
 
 @dataclass(frozen=True, slots=True)
 class DriverReport:
-    """A driver's report about a card. A value is None if it does not report it.
+    """A driver's report about a card. A value is None if the driver does not report it.
 
-    used_bytes: by all programs. holders: the processes that have the card open. percents: the use by each process;
-    a process without an entry uses nothing. held_bytes: the memory that each process uses.
+    used_bytes: the memory used by all programs. holders: the processes that have the card open. percents: the use by
+    each process; a process without an entry uses nothing. held_bytes: the memory that each process uses.
     """
 
     pci: str
@@ -41,12 +41,12 @@ class DriverReport:
 
 
 def attributed(report: DriverReport, own_pids: frozenset[int], *, computes: bool) -> CardReading:
-    """Separate the use by other programs from our own.
+    """Return a reading that separates the use by other programs from our own.
 
-    While none of our processes has the card open, all of its use is by others. While one has, only the use that the
-    driver attributes to other processes counts: the total says nothing, because a worker keeps a card fully busy. If
-    our layers are on the card and the driver does not list our processes, as in a container with process ids of its
-    own, nothing is known about others.
+    While none of our processes has the card open, others cause all of its use. While one of them does, only the use
+    that the driver attributes to other processes counts: the total means nothing then, because a worker keeps a card
+    fully busy. If our layers are on the card but the driver does not list our processes, as in a container with its
+    own process IDs, nothing is known about the use by others.
 
     computes: whether layers of this node are on the card.
     """

@@ -1,4 +1,4 @@
-"""AMD's and Intel's graphics cards, as Linux reports them in files. Not yet run on a card."""
+"""AMD's and Intel's graphics cards, as reported by files on Linux. Not yet tested with a real card."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MOST_MILLIDEGREES = 150_000
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The use of a card through one opened device of one process, since it was opened.
+    """The use of a card by one client, which is a process that has opened the device, since it opened the device.
 
-    used: by engine, in nanoseconds or cycles. passed: the time of the same clock.
+    used: the time or cycles used on each engine. passed: the total time or cycles of each engine's clock.
     """
 
     used: dict[str, int]
@@ -34,10 +34,10 @@ Key = tuple[str, int, str]  # the card, the process, and the client within it
 
 
 class LinuxCards:
-    """A reader of all cards of AMD and Intel.
+    """A reader for all of AMD's and Intel's cards.
 
-    The use by each process is known from the second reading on, and only for processes of the same user. Total use and
-    temperature are available for AMD's cards, and temperature also for Intel's discrete cards.
+    The use by each process is known from the second reading on, and only for processes of the same user. AMD's cards
+    also report their total use and temperature, and Intel's discrete cards their temperature.
     """
 
     def __init__(self, bus: Path = PCI, proc: Path = PROC, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
@@ -74,7 +74,7 @@ class LinuxCards:
         )
 
     def _clients(self) -> Iterator[tuple[Key, Client]]:
-        """Yield how much each process that this user may inspect has used each card."""
+        """Yield the use of each card by each process that this user may inspect."""
         for process in self._proc.iterdir():
             if not process.name.isdecimal():
                 continue
@@ -90,9 +90,10 @@ class LinuxCards:
 
 
 def parse_fdinfo(text: str, now_ns: int) -> tuple[str, str, Client] | None:
-    """Return the card, the client's id and its use, or None if the driver does not report them.
+    """Return the card, the client's ID and its use, or None if the driver does not report them.
 
-    The keys are those of the kernel's documentation of DRM client usage.
+    text: the content of a client's fdinfo file, with the keys in the kernel's documentation of DRM client usage.
+    now_ns: the current time, for engines that report nanoseconds.
     """
     values = {key.strip(): value.split() for key, _, value in (line.partition(":") for line in text.splitlines())}
     numbers = {key: int(value[0]) for key, value in values.items() if value and value[0].isdecimal()}
@@ -116,7 +117,10 @@ def _unit(value: list[str]) -> int:
 
 
 def _percent(before: Client | None, now: Client) -> float:
-    """Return the use of the busiest engine since the last reading. A client that was just opened has used nothing."""
+    """Return the use of the busiest engine since the last reading.
+
+    A client that was just opened counts as idle.
+    """
     if before is None:
         return 0.0
     shares = []
@@ -135,7 +139,7 @@ def _is_device(link: Path) -> bool:
 
 
 def _celsius(device: Path) -> float | None:
-    """Return the first temperature, which is that of the chip's edge, as desktops show it."""
+    """Return the first temperature, which is the chip's edge temperature that desktops also show, or None."""
     for file in sorted(device.glob("hwmon/hwmon*/temp*_input")):
         reading = _number(file)
         if reading is not None and 0 < reading < MOST_MILLIDEGREES:

@@ -1,4 +1,4 @@
-"""NVIDIA's graphics cards, as the library of their driver (NVML) reports them. Not yet run on a card."""
+"""NVIDIA's graphics cards, as reported by their driver's library (NVML). Not yet tested with a real card."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def _nvml() -> Any:
 
 
 class NvidiaCards:
-    """A reader of all of NVIDIA's cards.
+    """A reader for all of NVIDIA's cards.
 
-    It opens the driver's library only while it takes a reading, and on Linux not at all while all cards are asleep,
-    because an open library keeps a laptop's card awake.
+    It opens the driver's library only for each reading, because an open library keeps a laptop's card awake. On Linux,
+    it does not open the library at all while every card is asleep.
 
     load: returns the module `pynvml`.
     """
@@ -34,7 +34,7 @@ class NvidiaCards:
         self._seen_us: dict[str, int] = {}  # the time of the last sample of each card
 
     def read(self) -> list[DriverReport]:
-        """Return the report of each card; none without a driver."""
+        """Return the report of each card, or an empty list if there is no driver."""
         places = cards_of((NVIDIA,), self._bus)
         if places and all(map(is_asleep, places)):
             return []
@@ -55,7 +55,7 @@ class NvidiaCards:
         pci = bus_place(nvml.nvmlDeviceGetPciInfo(card).busId)
 
         def ask(read: Callable[[], T]) -> T | None:
-            """Return what `read` returns, or None if this card or system does not support it."""
+            """Return the result of `read`, or None if this card or system does not support it."""
             try:
                 return read()
             except nvml.NVMLError:
@@ -78,7 +78,7 @@ class NvidiaCards:
         )
 
     def _percents(self, nvml: Any, card: Any, pci: str) -> dict[int, float]:
-        """Return the share of time in which each process computed, in its latest sample since the last call."""
+        """Return each process's share of computing time in percent, from its latest sample since the last call."""
         try:
             samples = nvml.nvmlDeviceGetProcessUtilization(card, self._seen_us.get(pci, 0))
         except nvml.NVMLError_NotFound:  # nothing has computed since
@@ -91,7 +91,7 @@ class NvidiaCards:
 
 
 def bus_place(text: str | bytes) -> str:
-    """Return a place on the PCI bus as Linux and the engine write it, from NVML's `00000000:01:00.0`."""
+    """Convert a PCI address from NVML's form `00000000:01:00.0` to the form that Linux and the engine use."""
     plain = text.decode("ascii", "replace") if isinstance(text, bytes) else text
     domain, _, rest = plain.lower().partition(":")
     return f"{domain[-4:]}:{rest}"

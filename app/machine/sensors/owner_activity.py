@@ -43,8 +43,8 @@ WINDOWS_COSTS = {"unrestricted": False, "fixed": True, "variable": True}
 def network(run: Run) -> Network | None:
     """Return the kind of network that the default route uses, or None if there is no route.
 
-    A network whose cost is unknown is considered free. This includes all networks on macOS except VPNs, because macOS
-    does not tell a Python program whether a network is metered.
+    A network whose cost is unknown is considered free. This includes all networks on macOS except VPNs, because Python
+    programs cannot find out on macOS whether a network is metered.
     """
     route = _default_route_kind()
     if route is LinkKind.VPN:
@@ -190,7 +190,7 @@ def hottest_celsius() -> float | None:
 
 
 def running_among(programs: frozenset[str]) -> frozenset[str]:
-    """Return which of the `programs` are running. Names have the form returned by `policy.executable`."""
+    """Return which of the `programs` are running. Names have the form that `policy.executable` returns."""
     matches = set()
     for process in psutil.process_iter(["name"]):
         name = executable(process.info["name"] or "")

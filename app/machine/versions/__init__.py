@@ -1,3 +1,4 @@
-"""The versions of Poolhouse that updates put beside the installed copy: archives of layers, the store, and restarting.
+"""The versions of Poolhouse installed by updates: their archives, their storage, and restarting into them.
 
-app/launcher.py chooses which of them starts."""
+app/launcher.py chooses the version to start.
+"""

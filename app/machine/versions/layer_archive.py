@@ -1,7 +1,9 @@
-"""Layers as archives (.tar.zst): the same folder gives the same bytes, and reading trusts no header.
+"""Archives (.tar.zst) of a version's layers.
 
-Only plain files, and links to a file in the same folder, are unpacked; everything else ends the reading. Sizes are
-bounded by what the signed release says.
+The same folder always gives the same bytes, and no header is trusted.
+
+Only regular files, and links to a file in the same folder, are unpacked; anything else stops the unpacking. The sizes
+are limited to those stated in the signed release.
 """
 
 from __future__ import annotations
@@ -28,7 +30,10 @@ _LEVEL = 13  # higher ones take minutes for a few percent
 
 
 def write_archive(folder: Path, target: Path, seconds: int) -> None:
-    """Pack a folder. seconds: the date of all files. Raises OSError."""
+    """Pack a folder into an archive. Raises OSError.
+
+    seconds: the modification time of all files.
+    """
     from backports import zstd
 
     parameter = zstd.CompressionParameter
@@ -51,10 +56,9 @@ def write_archive(folder: Path, target: Path, seconds: int) -> None:
 
 
 def unpack_archive(source: Path, folder: Path, layer: str, n_bytes: int, stop: threading.Event | None = None) -> None:
-    """Unpack a layer's archive into a new folder.
+    """Unpack a layer's archive into a new folder. Raises Refused, Damaged or OSError.
 
-    n_bytes: the size of its files that the release states. Raises Refused, Damaged or OSError, or Canceled once `stop`
-    is set.
+    n_bytes: the total size of its files, as stated by the release. stop: once it is set, Canceled is raised.
     """
     from backports import zstd
 
@@ -82,7 +86,10 @@ def unpack_archive(source: Path, folder: Path, layer: str, n_bytes: int, stop: t
 
 
 def _write_member(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path, layer: str) -> None:
-    """Write one file or link. Raises Refused if it could lie outside the folder, or is neither."""
+    """Write one file or link.
+
+    Raises Refused if it could lie outside the folder, or if it is neither a file nor a link.
+    """
     if not is_safe(member.name):
         raise Refused("update_unsafe", layer=layer, file=_shown(member.name))
     path = folder / member.name
@@ -106,7 +113,7 @@ def _write_member(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Pat
 
 
 def is_safe(name: str) -> bool:
-    """Return whether a path leads to a place inside a folder on every system."""
+    """Return whether a relative path stays inside its folder on every operating system."""
     parts = name.split("/")
     return (
         len(name) <= MAX_PATH_CHARACTERS
@@ -117,7 +124,7 @@ def is_safe(name: str) -> bool:
 
 
 def _shown(name: str) -> str:
-    """Return a name that an error can show, without control characters."""
+    """Return a name without control characters, for use in an error message."""
     return "".join(sign if sign.isprintable() else "?" for sign in name)[:MAX_PATH_CHARACTERS]
 
 
@@ -126,7 +133,7 @@ class Canceled(Exception):
 
 
 class Readable(Protocol):
-    """An archive whose compression is undone as it is read."""
+    """A compressed archive that is decompressed while it is read."""
 
     def read(self, size: int, /) -> bytes: ...
     def seek(self, offset: int, whence: int = ..., /) -> int: ...
@@ -134,7 +141,7 @@ class Readable(Protocol):
 
 
 class _Bounded(io.RawIOBase):
-    """An unpacked archive that refuses to return very much at once: a header in it may claim any length."""
+    """A decompressed archive that rejects large reads, because a header in the archive may claim any length."""
 
     def __init__(self, content: Readable) -> None:
         self._content = content

@@ -1,6 +1,6 @@
-"""Starting the version that an update installed, in place of the running one.
+"""Starting the version that an update has installed, in place of the running one.
 
-While a node restarts, a note in its home keeps windows from starting another one in its place.
+While a node restarts, a marker file in its home keeps windows from starting another node.
 """
 
 from __future__ import annotations
@@ -23,19 +23,22 @@ _wanted: list[bool] = []
 
 
 def note_window_started() -> None:
-    """Note that the window of this version started well, if the launcher may be watching it."""
+    """Record that the window of this version has started well. The launcher may be waiting for this."""
     if store := VersionStore.of_this_process():
         store.mark_started(__version__, launcher.WINDOW)
 
 
 def note_node_crash(code: int) -> None:
-    """Note that the node of this version crashes each time, so that the next start uses the version before."""
+    """Record that the node of this version crashes repeatedly. The next start then uses the previous version."""
     if store := VersionStore.of_this_process():
         store.note_crash(__version__, code)
 
 
 def restart_at_end(home: Path | None = None) -> None:
-    """Start the version to use from now on once this program has ended in good order. home: that of a node."""
+    """Arrange that the chosen version starts after this program has exited normally.
+
+    home: the home of the node that restarts, or None if this program is not a node.
+    """
     _wanted.append(True)
     if home is not None:
         with contextlib.suppress(OSError):
@@ -43,7 +46,7 @@ def restart_at_end(home: Path | None = None) -> None:
 
 
 def is_restarting(home: Path) -> bool:
-    """Return whether the node of a home is about to start again by itself."""
+    """Return whether the node of a home is currently restarting."""
     try:
         return 0 <= time.time() - (home / RESTARTING).stat().st_mtime < RESTART_SECONDS
     except OSError:
@@ -51,13 +54,13 @@ def is_restarting(home: Path) -> bool:
 
 
 def note_restarted(home: Path) -> None:
-    """Note that the node of a home runs again."""
+    """Record that the node of a home is running again."""
     with contextlib.suppress(OSError):
         (home / RESTARTING).unlink(missing_ok=True)
 
 
 def restart_if_wanted(words: Sequence[str]) -> None:
-    """Replace this process if `restart_at_end` was called. Returns if it was not, or if this is impossible."""
+    """Replace this process with the chosen version if `restart_at_end` was called. Return if that fails."""
     store = VersionStore.of_this_process()
     if not _wanted or store is None:
         return
@@ -71,7 +74,7 @@ def restart_if_wanted(words: Sequence[str]) -> None:
 
 
 def commands(store: VersionStore, environment: Mapping[str, str]) -> list[list[str]]:
-    """Return the programs that start Poolhouse, best first. The installed copy may have been deleted meanwhile."""
+    """Return the command lines that start Poolhouse, best first. The installed copy may have been deleted."""
     programs = []
     start = store.base / "app" / "app" / "launcher.py"
     if start.is_file():

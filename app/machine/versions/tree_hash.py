@@ -1,4 +1,4 @@
-"""One hash for a folder: all its paths, which files are programs, and all bytes. Dates do not count."""
+"""One hash for a whole folder. It covers all paths, all bytes and which files are executable, but no dates."""
 
 from __future__ import annotations
 

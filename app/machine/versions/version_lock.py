@@ -1,6 +1,7 @@
-"""The lock that keeps the files of a running version: each process holds it, and only what nobody holds is deleted.
+"""The lock that protects the files of a running version. Every process of the version holds it until it exits.
 
-It lies on the version's own list of files, so it needs no other file and works where nothing can be written.
+Only versions that no process holds are deleted. The lock is placed on the version's own manifest, so it needs no other
+file and works on read-only disks.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ if sys.platform != "win32":
 
 
 def hold(folder: str, version: str) -> int | None:
-    """Hold a version in the folder of the versions until this process ends. Return the open file, if it is there."""
+    """Lock a version in the folder of versions until this process ends.
+
+    Return the file descriptor, or None if the version is not in the folder or cannot be locked.
+    """
     if not folder:
         return None
     try:
@@ -33,7 +37,7 @@ def hold(folder: str, version: str) -> int | None:
 
 
 def is_held(version_folder: Path) -> bool:
-    """Return whether a process runs from this version."""
+    """Return whether any process is running from this version."""
     if sys.platform == "win32":
         return False
     try:

@@ -1,7 +1,7 @@
-"""The folder with the versions that updates installed, each whole and beside the others.
+"""The folder of the versions that updates have installed. Each version is complete in its own folder.
 
-A version becomes visible by one rename, after all its layers were checked. Layers that did not change are hard links to
-those of another version, so they take no space twice.
+A version becomes visible by a single rename, after all its layers were checked. Unchanged layers are hard links to
+those of another version, so they need no additional space.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ LEFT_FREE_BYTES = 256 << 20
 
 
 class Current(msgspec.Struct, frozen=True):
-    """The version that starts, and the one before it; "" for the copy that was installed."""
+    """The version to start, and the previous one. "" stands for the installed copy."""
 
     current: str = ""
     previous: str = ""
 
 
 class FailedStart(msgspec.Struct, frozen=True):
-    """The note of the launcher about a version that did not start."""
+    """The launcher's record of a version that did not start."""
 
     how: str = ""  # ended or unfinished
     code: int = 0
@@ -55,7 +55,7 @@ class FailedStart(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class NewLayer:
-    """A layer of a version to install: a folder that is here already, or an archive."""
+    """A layer of a version to install: either an existing folder or an archive."""
 
     name: str
     hash: str  # of its folder
@@ -65,10 +65,13 @@ class NewLayer:
 
 
 class VersionStore:
-    """The versions in a folder. Its methods block; the lock keeps other processes from changing it at the same time."""
+    """The installed versions in a folder. Its methods block; the lock excludes changes by other processes."""
 
     def __init__(self, folder: Path, base: Path) -> None:
-        """Use the versions in `folder`, which is created when first needed. base: the copy that was installed."""
+        """Use the versions in `folder`, which is created when it is first needed.
+
+        base: the folder of the installed copy.
+        """
         self.folder, self.base = folder, base
 
     @classmethod
@@ -91,7 +94,7 @@ class VersionStore:
             lock.release()
 
     def current(self) -> Current:
-        """Return which versions the launcher chooses from."""
+        """Return the versions from which the launcher chooses."""
         try:
             return read_json(self.folder / launcher.CURRENT, Current)
         except (OSError, ValueError):
@@ -104,39 +107,39 @@ class VersionStore:
         return launcher.choose(self.folder, base_version) or base_version
 
     def manifest_of(self, version: str) -> Installation | None:
-        """Return the facts of a version, or of the installed copy if it is "", or None if it is not here."""
+        """Return the facts of a version, or None if it is not installed here. "" stands for the installed copy."""
         try:
             return decode((self._place(version) / MANIFEST).read_bytes(), Installation)
         except (OSError, ValueError):
             return None
 
     def failed(self, version: str) -> FailedStart | None:
-        """Return why a version is not started any more, or None."""
+        """Return the record of why a version is no longer started, or None."""
         try:
             return read_json(self._mark(version, launcher.FAILED), FailedStart)
         except (OSError, ValueError):
             return None
 
     def failures(self) -> dict[str, FailedStart]:
-        """Return all versions that did not start."""
+        """Return the records of all versions that did not start, by version."""
         marks = (self.folder / launcher.MARKS).glob(f"*.{launcher.FAILED}")
         names = [path.name.removesuffix(f".{launcher.FAILED}") for path in marks]
         return {name: failure for name in sorted(names, key=launcher.parts_of) if (failure := self.failed(name))}
 
     def mark_started(self, version: str, what: str) -> None:
-        """Note that this version started well. `what` is what started: the window or the node."""
+        """Record that this version has started well. `what` is the part that started: the window or the node."""
         with contextlib.suppress(OSError):  # then it is watched once more at its next start
             self._mark(version, what).parent.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
             self._mark(version, what).touch()
             self._forget_tries(version)
 
     def note_crash(self, version: str, code: int) -> None:
-        """Note that the node of this version crashes, unless it has ever started well."""
+        """Record that the node of this version crashes, unless it has started well before."""
         if self.manifest_of(version) is not None and not self._mark(version, launcher.NODE).exists():
             launcher.give_up(self.folder / launcher.MARKS, version, "ended", code)
 
     def find_layer(self, name: str, digest: str) -> Path | None:
-        """Return the folder of an unchanged layer in one of the versions, or None. Reads all its files."""
+        """Return the folder of an intact copy of a layer in any version, or None. Reads all files of the layer."""
         for version in ["", *self.versions()] if name != ABOUT else []:
             manifest = self.manifest_of(version)
             if manifest is None or manifest.layers.get(name) != digest:
@@ -149,7 +152,7 @@ class VersionStore:
         return None
 
     def has_layer(self, name: str, digest: str) -> bool:
-        """Return whether a version here has the layer, by its own word."""
+        """Return whether the manifest of any version here lists the layer. Does not check its files."""
         manifests = [self.manifest_of(version) for version in ["", *self.versions()]]
         known = (manifest.layers.get(name) for manifest in manifests if manifest is not None)
         return name != ABOUT and digest in known
@@ -162,7 +165,7 @@ class VersionStore:
         return sorted((name for name in names if not name.startswith(NEW)), key=launcher.parts_of)
 
     def require_space(self, n_bytes: int) -> None:
-        """Raise DoesNotFit if the disk has no space for so many more bytes."""
+        """Raise DoesNotFit if the disk has no space for another `n_bytes`."""
         with self._writing():
             self.folder.mkdir(mode=PRIVATE_DIR, parents=True, exist_ok=True)
             free = shutil.disk_usage(self.folder).free
@@ -179,9 +182,9 @@ class VersionStore:
         data_format: int = 1,
         stop: threading.Event | None = None,
     ) -> None:
-        """Put a version together and let the next start choose it. The lock must be held.
+        """Assemble a version from its layers, and let the next start use it. The lock must be held.
 
-        data_format: of the data that it writes. Raises AppError, or Canceled once `stop` is set.
+        data_format: the format of the data that this version writes. Raises AppError, or Canceled once `stop` is set.
         """
         base = self.manifest_of("")
         if base is None:
@@ -213,9 +216,9 @@ class VersionStore:
             self._choose(version)
 
     def roll_back(self) -> str:
-        """Let the next start choose the version before the current one, and return it. The lock must be held.
+        """Let the next start use the previous version, and return it. The lock must be held.
 
-        Raises Refused if there is none, or if it could not read what the current one has written.
+        Raises Refused if there is none, or if it could not read the data that the current version has written.
         """
         previous = self.previous_version()
         if previous is None:
@@ -227,9 +230,9 @@ class VersionStore:
         return self.next_version()
 
     def previous_version(self) -> str | None:
-        """Return the version that going back would start, or None.
+        """Return the version to which `roll_back` would return, or None.
 
-        If the newest one did not start, its predecessor runs already and is the one to leave.
+        If the newest version did not start, its predecessor is already running, so that is the version to leave.
         """
         now, base, next_version = self.current(), self.manifest_of(""), self.next_version()
         if base is None or next_version == base.version:
@@ -256,7 +259,7 @@ class VersionStore:
             shutil.rmtree(path, ignore_errors=True)
 
     def _place_layer(self, layer: NewLayer, part: Path, stop: threading.Event) -> None:
-        """Bring one layer into a new version, linked from another one or unpacked."""
+        """Add one layer to a new version, either as links to an existing copy or by unpacking its archive."""
         target = part if layer.name == ABOUT else part / layer.name
         if layer.folder is not None:
             _link_tree(layer.folder, target)
@@ -274,7 +277,7 @@ class VersionStore:
         fresh.rmdir()
 
     def _choose(self, version: str) -> None:
-        """Let the next start use a version, and remember the last one that started well as the one before."""
+        """Let the next start use a version. The last version that started well becomes the previous one."""
         before = self.current()
         running = self.next_version()
         previous = running if running in self.versions() and running != version else ""
@@ -283,7 +286,7 @@ class VersionStore:
         write_atomically(self.folder / launcher.CURRENT, msgspec.json.encode(Current(version, previous)))
 
     def _choose_again(self, version: str, layers: Sequence[NewLayer]) -> None:
-        """Choose a version that is here and in use. Raises Busy if it is another of the same number."""
+        """Choose an installed version whose files are in use. Raises Busy if its layers differ from these."""
         manifest = self.manifest_of(version)
         if manifest is None or manifest.layers != {layer.name: layer.hash for layer in layers}:
             raise Busy("update_busy")
@@ -301,7 +304,7 @@ class VersionStore:
             attempt.unlink(missing_ok=True)
 
     def _remove(self, folder: Path) -> None:
-        """Delete a version: at once for the launcher, then file by file."""
+        """Delete a version. A rename first hides it from the launcher, then its files are deleted."""
         aside = self.folder / f"{NEW}{folder.name}-removed"
         with contextlib.suppress(OSError):
             folder.rename(aside)
@@ -315,7 +318,7 @@ class VersionStore:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Turn errors of the disk into sentences."""
+        """Within this context, convert disk errors to Refused."""
         try:
             yield
         except OSError as error:
@@ -334,7 +337,7 @@ def _disk_error(folder: Path, error: OSError) -> AppError:
 
 
 def _link_tree(source: Path, target: Path) -> None:
-    """Copy a folder as hard links, or file by file where the disk does not allow them."""
+    """Copy a folder as hard links. Files that the disk cannot link are copied."""
 
     def link(old: str, new: str) -> None:
         try:

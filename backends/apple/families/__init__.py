@@ -1,1 +1,1 @@
-"""The families that the MLX engine computes, one file each; `registry` finds them by their GGUF architecture."""
+"""The model families that the MLX engine supports, one file each. `registry` maps GGUF architectures to them."""

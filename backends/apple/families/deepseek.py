@@ -1,7 +1,8 @@
 """DeepSeek V2 and V3, and models built like them: R1, Kimi K2, GLM-4.7-Flash.
 
-Keys and values of all heads are one short vector, which is cached; each head reads it through a matrix of its own
-(multi-head latent attention). All layers but the first ones have experts beside a shared one.
+The keys and values of all heads are compressed into one short vector, which is cached. Each head reads that vector
+through its own matrices (multi-head latent attention). All layers except the first few have experts, including a
+shared one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CONVERTED = 0.1  # the factor with which files hold the multiplier of YaRN's log
 
 
 class DeepSeek2(Decoder):
-    """Latent attention, then experts, each behind a norm and beside a shortcut."""
+    """Latent attention, then experts, each with a norm before it and a residual connection around it."""
 
     def __init__(self, weights: Weights, config: StageConfig) -> None:
         super().__init__(weights, config)
@@ -39,7 +40,7 @@ class DeepSeek2(Decoder):
         self.layers = [_Layer(weights, self, index) for index in range(sizes.n_layers)]
 
     def _stretch(self) -> float:
-        """Return by how much YaRN enlarges queries and keys at the longest context."""
+        """Return the factor by which YaRN enlarges queries and keys at the longest context."""
         file = self.file
         if file.text("rope.scaling.type", "linear") != "yarn":
             return 1.0
@@ -58,7 +59,7 @@ class DeepSeek2(Decoder):
         plain, turned = mx.split(heads(layer.queries(rows), self.key), [self.key - n_rot], axis=-1)
         latent, key = mx.split(layer.latent(rows), [self.latent], axis=-1)
         latent = norm(latent, layer.latent_norm, self.sizes.eps)[:, None]
-        # what a head would make of the latent vector to get its key is done to the query instead
+        # each head's key matrix is applied to the query instead of to every cached latent vector
         query = mx.concatenate([mx.einsum("nhk,hlk->nhl", plain, layer.keys), self.rotate(turned, step)], axis=-1)
         key = mx.concatenate([latent, self.rotate(key[:, None], step)], axis=-1)
         read = heads(step.attend(index, query, key, latent, self.scale), self.latent)
@@ -66,7 +67,7 @@ class DeepSeek2(Decoder):
 
 
 class _Layer:
-    """The weights of a layer. Lite models have one matrix for queries, others two with a norm between them."""
+    """The weights of a layer. Lite models have one query matrix; others have two with a norm between them."""
 
     def __init__(self, weights: Weights, model: DeepSeek2, index: int) -> None:
         sizes, file, name = model.sizes, model.file, f"blk.{index}"

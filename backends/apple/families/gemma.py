@@ -1,4 +1,4 @@
-"""Gemma 2, 3 and 4: norms before and after each part, and layers that see only a window of positions."""
+"""Gemma 2, 3 and 4, which have norms before and after each part, and layers with sliding-window attention."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOCAL_BASE = 10_000.0  # of the rotation in layers with a window
 
 
 class Gemma(Decoder):
-    """The parts that the three have in common."""
+    """The parts that Gemma 2, 3 and 4 have in common."""
 
     period = 1  # the last layer of so many sees all positions
     default_window = 0
@@ -54,7 +54,7 @@ class Gemma(Decoder):
         raise NotImplementedError
 
     def inner(self, index: int, rows: Tensor) -> Tensor:
-        """Return what the feed-forward part makes of rows, before its last norm."""
+        """Return the output of the feed-forward part, without the norm that follows it."""
         return self.feed_forward[index](self.normed("ffn_norm", index, rows))
 
     def normed(self, name: str, index: int, rows: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ class Gemma(Decoder):
 
 
 class Gemma2(Gemma):
-    """Each second layer has a window, and scores are capped."""
+    """Gemma 2. Every second layer has a sliding window, and attention scores are capped."""
 
     period, default_window, largest = 2, 4096, 46
 
@@ -83,12 +83,12 @@ class Gemma2(Gemma):
         return part.out(step.attend(index, query, key, value, self.scale, window=self.windows[index], cap=self.cap))
 
     def turn(self, index: int, query: Tensor, key: Tensor, step: Step) -> tuple[Tensor, Tensor]:
-        """Return query and key with their positions."""
+        """Return query and key, rotated by their positions."""
         return self.rotate(query, step), self.rotate(key, step)
 
 
 class Gemma3(Gemma2):
-    """Five of six layers have a window, with a rotation of their own. Queries and keys are normed."""
+    """Gemma 3. Five of six layers have a sliding window and their own rotation. Queries and keys are normed."""
 
     period, default_window, largest = 6, 0, 62
 
@@ -130,10 +130,10 @@ class _Attention:
 
 
 class Gemma4(Gemma):
-    """Layers that see all positions have longer heads, fewer keys, and values that are their keys.
+    """Gemma 4. Layers without a sliding window have longer heads, fewer keys, and use the keys as values.
 
-    Values are normed. Some models have experts beside the feed-forward part. Models with embeddings for each layer
-    (E2B, E4B) are not computed here.
+    Values are normed. In some models, experts run in parallel with the feed-forward part. Models with per-layer
+    embeddings (E2B, E4B) are not supported.
     """
 
     def __init__(self, weights: Weights, config: StageConfig) -> None:
@@ -155,7 +155,7 @@ class Gemma4(Gemma):
         self.shapes = [CacheShape(n, size, size) for n, size in zip(sizes.n_kv_heads, lengths, strict=True)]
 
     def key_length(self, index: int) -> int:
-        """Return the length of a head in this layer."""
+        """Return the number of values in a head of layer `index`."""
         return self.local_key if self.windows[index] else self.sizes.key
 
     def attention(self, index: int, rows: Tensor, step: Step) -> Tensor:
@@ -183,7 +183,7 @@ class Gemma4(Gemma):
 
 
 class _Gemma4Layer:
-    """The weights of a layer besides its norms and feed-forward part."""
+    """The weights of a Gemma 4 layer, except for the norms and the feed-forward part, which Gemma loads."""
 
     def __init__(self, weights: Weights, model: Gemma4, index: int) -> None:
         sizes, name, length = model.sizes, f"blk.{index}", model.key_length(index)

@@ -14,9 +14,10 @@ SECTIONS = "rope.dimension_sections"  # of positions with several planes, which 
 
 
 class Glm4(Llama):
-    """Llama with a norm after each part too.
+    """Llama with an additional norm after each part.
 
-    Cut files hold queries and keys in another order, which rotates halves, and state sections.
+    In files cut into stages, the metadata lists rotation sections, and the rows of the query and key matrices are
+    reordered so that the rotation pairs the two halves of a head.
     """
 
     def __init__(self, weights: Weights, config: StageConfig) -> None:
@@ -37,9 +38,9 @@ class Glm4(Llama):
 
 
 class Glm4Moe(Llama):
-    """Llama that rotates halves, with experts and one shared expert in all layers but the first ones.
+    """Llama that rotates halves. All layers except the first few have experts and one shared expert.
 
-    The largest models norm queries and keys.
+    The largest models also norm queries and keys.
     """
 
     pairs = Pairs.HALVES

@@ -1,4 +1,4 @@
-"""gpt-oss: experts in every layer, each second layer with a window, and a sink that takes a share of the attention."""
+"""gpt-oss. Every layer has experts, every second one a sliding window, and sinks absorb a share of the attention."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def clamped_swiglu(gate: Tensor, up: Tensor) -> Tensor:
 
 
 class GptOss(Decoder):
-    """Attention with sinks, then a mixture of experts, each behind a norm and beside a shortcut."""
+    """Attention with sinks, then a mixture of experts, each with a norm before it and a residual connection."""
 
     def __init__(self, weights: Weights, config: StageConfig) -> None:
         super().__init__(weights, config)

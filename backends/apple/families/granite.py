@@ -1,4 +1,4 @@
-"""Granite and its mixtures of experts: Llama with a factor for embeddings, for what each part adds, and for scores."""
+"""Granite, with or without experts: Llama with factors for the embeddings, each part's output, and the logits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from backends.gguf_weights.sizes import ExpertSizes
 
 
 class Granite(Llama):
-    """Llama with factors. Models that know no positions say so in a flag."""
+    """Llama with constant factors. A flag in the file marks models without rotary positions."""
 
     def __init__(self, weights: Weights, config: StageConfig) -> None:
         super().__init__(weights, config)

@@ -14,7 +14,7 @@ from backends.gguf_weights.windows import WINDOW
 
 
 class Lfm2(Qwen3):
-    """Qwen 3 whose layers without keys mix each row with the few before it instead of attending."""
+    """Qwen 3 in which layers without key heads use a short convolution instead of attention."""
 
     head_norm_name = "token_embd_norm"
 
@@ -36,7 +36,7 @@ class Lfm2(Qwen3):
 
 
 class _Convolution:
-    """The weights of a layer with a convolution, which two gates surround."""
+    """The weights of a convolution layer. One gate precedes the convolution and another follows it."""
 
     def __init__(self, model: Lfm2, index: int) -> None:
         weights, name, width = model.weights, f"blk.{index}", model.sizes.width

@@ -15,11 +15,11 @@ from backends.contract import StageConfig
 from backends.gguf_weights.rotation import Frequencies, scaled
 from backends.gguf_weights.sizes import ExpertSizes, Pairs
 
-UNROTATED = 4  # each fourth layer of SmolLM3 knows no positions
+UNROTATED = 4  # every fourth layer of SmolLM3 ignores positions
 
 
 class Llama(Decoder):
-    """Rotated grouped-query attention and a gated feed-forward part, each behind a norm and beside a shortcut."""
+    """Rotated grouped-query attention and a gated feed-forward part, each with a norm before it and a residual."""
 
     pairs = Pairs.ADJACENT
     feed_forward_norm = "ffn_norm"
@@ -35,7 +35,7 @@ class Llama(Decoder):
         return LlamaLayer(self, index)
 
     def frequencies(self) -> Frequencies:
-        """Return those of the rotation. Llama 3 divides each by a factor of its own."""
+        """Return the frequencies of the rotation. Llama 3 divides each of them by its own factor."""
         file, sizes, factors = self.file, self.sizes, None
         if file.has_tensor("rope_freqs.weight"):
             factors = file.tensor("rope_freqs.weight", (sizes.n_rot // 2,)).unpack()
@@ -61,12 +61,12 @@ class Llama(Decoder):
         return layer.out(step.attend(index, query, key, value, self.scale))
 
     def turn(self, index: int, query: Tensor, key: Tensor, step: Step) -> tuple[Tensor, Tensor]:
-        """Return query and key with their positions."""
+        """Return query and key, rotated by their positions."""
         return self.rotate(query, step), self.rotate(key, step)
 
 
 class LlamaLayer:
-    """The weights of a layer. Some files hold queries, keys and values in one matrix."""
+    """The weights of a layer. Some files store the query, key and value matrices as one."""
 
     def __init__(self, model: Llama, index: int) -> None:
         weights, sizes, name = model.weights, model.sizes, f"blk.{index}"
@@ -93,7 +93,7 @@ class LlamaLayer:
 
 
 class Ministral3(Llama):
-    """Llama whose queries grow with the logarithm of their position, beyond the context of the first training."""
+    """Llama whose queries grow with the logarithm of their position beyond the original training context."""
 
     def __init__(self, weights: Weights, config: StageConfig) -> None:
         super().__init__(weights, config)
@@ -109,7 +109,7 @@ class Ministral3(Llama):
 
 
 class SmolLm3(Llama):
-    """Llama in which each fourth layer knows no positions. Cuts are at multiples of four."""
+    """Llama in which every fourth layer ignores positions. Stages must therefore start at a multiple of four."""
 
     def turn(self, index: int, query: Tensor, key: Tensor, step: Step) -> tuple[Tensor, Tensor]:
         if (index + 1) % UNROTATED == 0:

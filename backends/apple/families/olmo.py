@@ -1,4 +1,7 @@
-"""OLMo 2 and 3: norms only after each part, and of whole queries and keys. Most layers of OLMo 3 have a window."""
+"""OLMo 2 and 3, with a norm after each part instead of before it. Most layers of OLMo 3 have a sliding window.
+
+Queries and keys are normed over all heads together.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ PERIOD = 4  # the last layer of so many sees all positions, if the model has win
 
 
 class Olmo2(Decoder):
-    """Attention and a gated feed-forward part, each before a norm and beside a shortcut.
+    """Attention and a gated feed-forward part, each with a norm after it and a residual connection.
 
-    Layers with a window rotate without the scaling for long contexts.
+    Layers with a sliding window do not scale their rotation for long contexts.
     """
 
     def __init__(self, weights: Weights, config: StageConfig) -> None:

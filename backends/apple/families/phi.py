@@ -1,4 +1,4 @@
-"""Phi 3, 3.5 and 4: Llama with queries, keys and values in one matrix, and factors for long contexts."""
+"""Phi 3, 3.5 and 4: Llama with one matrix for queries, keys and values, and rotation factors for long contexts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from backends.gguf_weights.sizes import Pairs
 
 
 class Phi3(Llama):
-    """Llama that rotates halves, with other frequencies if the context is longer than the first training's."""
+    """Llama that rotates halves, with other frequencies if the context exceeds the original training context."""
 
     pairs = Pairs.HALVES
 

@@ -14,7 +14,7 @@ from backends.gguf_weights.sizes import Pairs
 
 
 class Qwen2(Llama):
-    """Llama that rotates halves. The biases come with their matrices."""
+    """Llama that rotates halves. `Weights.matrix` loads the biases together with their matrices."""
 
     pairs = Pairs.HALVES
 
@@ -29,7 +29,7 @@ class Qwen3(Qwen2):
         )
 
     def key_norm(self, part: str, index: int) -> Tensor | None:
-        """Return the norm of a layer's queries or keys."""
+        """Return the norm weights of a layer's queries or keys. part: "q" or "k"."""
         return self.weights.vector(f"blk.{index}.attn_{part}_norm.weight", self.sizes.key)
 
     def turn(self, index: int, query: Tensor, key: Tensor, step: Step) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
 """Qwen 3.5: a gated delta net in most layers, gated attention in the others.
 
-A delta net keeps a matrix for each head that answers a key with a value. Each token fades it, and then corrects by a
-share what it answers to the token's key.
+For each head, a delta net stores a matrix that maps a key to a value. Each token first fades this matrix, then moves
+the value that it returns for the token's key part of the way toward the token's value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INTERVAL = 4  # the last layer of so many attends, unless the file states anothe
 
 
 class Qwen35(Decoder):
-    """A delta net or attention, then a gated feed-forward part, each behind a norm and beside a shortcut."""
+    """A delta net or attention, then a gated feed-forward part, each with a norm before it and a residual."""
 
     def __init__(self, weights: Weights, config: StageConfig) -> None:
         super().__init__(weights, config)
@@ -50,7 +50,7 @@ class Qwen35(Decoder):
 
 
 class GatedAttention:
-    """Attention whose result is gated, head by head, by what comes with the query."""
+    """Attention with an output gate, which the query matrix computes together with the query of each head."""
 
     def __init__(self, model: Qwen35, index: int) -> None:
         weights, sizes, name = model.weights, model.sizes, f"blk.{index}"
@@ -74,7 +74,7 @@ class GatedAttention:
 
 
 class DeltaNet:
-    """A gated delta net. Queries, keys and values are first mixed with those of a few tokens before."""
+    """A gated delta net. A short convolution first mixes each token's query, key and value with earlier ones."""
 
     def __init__(self, model: Qwen35, index: int) -> None:
         weights, file, name, width = model.weights, model.file, f"blk.{index}", model.sizes.width
@@ -107,7 +107,7 @@ class DeltaNet:
         return self._out((norm(mx.concatenate(results), self._norm, self._eps) * gate).reshape(len(rows), -1))
 
     def _remember(self, mixed: Tensor, share: Tensor, fade: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return what the memory answers each row's query with, `[n, heads, values]`, and the memory afterwards."""
+        """Return the value `[n, heads, values]` that the memory returns for each row's query, and the new memory."""
         n_key = self._n_keys * self._size
         query, key, value = mx.split(mixed, [n_key, 2 * n_key], axis=-1)
         # each head of values uses the head of keys that comes in turn
@@ -132,5 +132,5 @@ class DeltaNet:
 
 
 def _answer(memory: Tensor, key: Tensor) -> Tensor:
-    """Return the value of each head for its key."""
+    """Return the value that each head's memory stores for its key."""
     return (memory @ key[:, :, None])[..., 0]

@@ -1,4 +1,4 @@
-"""The families by the architecture in GGUF."""
+"""The mapping from the architecture name in a GGUF file to the family's class."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Texts that a base model continues in place, which have no questions and answers."""
+"""Texts that a base model continues in place, without questions and answers."""

@@ -27,10 +27,10 @@ LINE_BREAKS = {0x2028: "\n", 0x2029: "\n"}  # what the field has in place of lin
 
 
 class CompletionView(QWidget):
-    """A text to continue. While the model is writing, it cannot be edited. All that the model wrote is one step for
-    Undo.
+    """The view of a text that a base model continues. The text cannot be edited while the model is writing.
 
-    `chat_of` returns the current state of a chat. `changed` is emitted with the ID of a chat whose text was typed.
+    A single Undo removes everything that the model wrote in one go. `chat_of` returns the current state of a chat.
+    `changed` is emitted with the ID of a chat whose text the user has edited.
     """
 
     changed = Signal(str)
@@ -79,8 +79,9 @@ class CompletionView(QWidget):
 
     @property
     def text(self) -> str:
-        """The text. Until it is edited, this is the exact text of the chat's message, because the field changes line
-        breaks.
+        """The text in the field. Unless the user has edited it, it is exactly the chat's message.
+
+        The field itself changes line breaks, so its content is used only once the user has edited it.
         """
         document = self.field.document()
         if not document.isModified():
@@ -89,7 +90,10 @@ class CompletionView(QWidget):
         return document.toRawText().translate(LINE_BREAKS)
 
     def open(self, chat: Chat, model: str) -> None:
-        """Show a chat's text, and the name of the model that continues it. A text already shown keeps its Undo."""
+        """Show a chat's text and the name of the model that continues it.
+
+        If the text is already shown, it keeps its Undo history.
+        """
         words = self.tr("{model} is a base model. It doesn't chat: it continues the text that you begin.")
         self.about.setText(words.format(model=model_name(model)))
         if self._chat is not None and self._chat.id == chat.id:
@@ -104,7 +108,7 @@ class CompletionView(QWidget):
         self._show_buttons()
 
     def close_text(self) -> None:
-        """Save the text, because another chat is shown."""
+        """Save the text, because another chat will be shown."""
         self.save()
         self._chat = None
 
@@ -179,7 +183,7 @@ class CompletionView(QWidget):
         self.state.say(words or self.tr("Writing…"))
 
     def _fill(self, text: str) -> None:
-        """Show a saved text, without an Undo."""
+        """Show a saved text with an empty Undo history."""
         blocked = self.field.blockSignals(True)
         self.field.setPlainText(text)
         self.field.moveCursor(QTextCursor.MoveOperation.End)
@@ -187,12 +191,12 @@ class CompletionView(QWidget):
         self._note_saved(text)
 
     def _note_saved(self, text: str) -> None:
-        """Note that the field shows this text, which is that of the chat's message."""
+        """Record that the field shows this text, which is the text of the chat's message."""
         self._saved = text
         self.field.document().setModified(False)
 
     def _show_run(self) -> None:
-        """Show the text in progress. It may have been begun elsewhere: by a notice, or by a window that was killed."""
+        """Show the text in progress. It may have been started by a notice, or by a window that was killed."""
         running = self._running
         if running is None:
             return
@@ -203,7 +207,7 @@ class CompletionView(QWidget):
         self._write(running.text)
 
     def _write(self, text: str) -> None:
-        """Append the new part of a growing text, as one step for Undo."""
+        """Append the new part of a growing text. Undo removes all parts of a run together."""
         new = text[len(self._saved) :]
         if not new:
             return
@@ -221,7 +225,7 @@ class CompletionView(QWidget):
             bar.setValue(bar.maximum())
 
     def _format(self) -> QTextCharFormat:
-        """Return the format of text that the model wrote, which differs from that of typed text."""
+        """Return the character format of text that the model wrote, to distinguish it from the user's text."""
         written = QTextCharFormat()
         written.setForeground(QColor(self._theme.colors.accent))
         return written

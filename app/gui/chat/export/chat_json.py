@@ -55,7 +55,7 @@ class _InvalidFile(Exception):
 
 
 def chat_json(chat: Chat) -> str:
-    """Return a chat as JSON. The file consists of `HEAD`, the chats and `TAIL`."""
+    """Return a chat as JSON. An exported file consists of `HEAD`, the chats and `TAIL`."""
     said = {
         "title": chat.title,
         "folder": chat.folder,

@@ -203,7 +203,7 @@ def html_article(chat: Chat) -> str:
 
 
 def _picture(file: Details) -> str:
-    """Return a picture as part of the file, so that nothing is loaded."""
+    """Return a picture as HTML with embedded data, so that the document loads nothing."""
     words, data = escape(picture_name(file)), escape(f"data:image/{file[FORM]};base64,{file[PICTURE]}")
     return f'<p><img alt="{words}" title="{words}" src="{data}"></p>'
 
@@ -338,12 +338,12 @@ class PdfBook:
 
 
 def _address(number: int) -> str:
-    """Return the address in a PDF's text of the picture with this number."""
+    """Return the address that identifies a picture in the text of a PDF."""
     return f"picture:{number}"
 
 
 def _pdf_picture(file: Details, number: int, image: QImage | None) -> str:
-    """Return a picture with its name, or the name alone if it cannot be shown."""
+    """Return the HTML for a picture and its name, or for the name alone if the picture cannot be shown."""
     name = escape(picture_name(file))
     if image is None or not image.width() or not image.height():
         return f"<p><b>{name}</b></p>"
@@ -353,7 +353,10 @@ def _pdf_picture(file: Details, number: int, image: QImage | None) -> str:
 
 
 def _pdf_html(chat: Chat, images: Sequence[QImage | None]) -> str:
-    """Return a chat as HTML for Qt. images: its pictures in order, decoded; None for one that cannot be shown."""
+    """Return a chat as HTML for Qt.
+
+    images: the chat's decoded pictures in order, with None for a picture that cannot be shown.
+    """
     numbers = count()
     parts = [f'<p class="title">{escape(chat_title(chat))}</p>']
     parts.append(f'<p class="facts">{escape(chat_facts(chat))}</p>')

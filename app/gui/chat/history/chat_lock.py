@@ -71,7 +71,7 @@ class ChatLock(QObject):
 
     @property
     def _has_locked_words(self) -> bool:
-        """Return whether preferences are still encrypted although the command line has decrypted the chats."""
+        """Return whether preferences are still encrypted after the command line has decrypted the chats."""
         return not self.is_on and self._preferences.has_locked
 
     @property

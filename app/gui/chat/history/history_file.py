@@ -100,7 +100,7 @@ class _Newer(Exception):
 def open_history(path: Path, cipher: Cipher | None = None, *, seal_new: bool = False) -> OpenedHistory:
     """Open the history at `path`. A damaged file is renamed, and a file from a newer version is not modified.
 
-    Without the right `cipher`, an encrypted file is locked. `seal_new` tells whether to encrypt a new file.
+    Without the right `cipher`, an encrypted file is locked. seal_new: whether to encrypt a new file.
     """
     try:
         return _open(path, cipher, seal_new)

@@ -132,7 +132,7 @@ def _messages(db: sqlite3.Connection, chat: ChatId, codec: Codec) -> dict[Messag
 
 
 def write(db: sqlite3.Connection, chat: Chat, before: Chat | None, codec: Codec, *, whole: bool) -> None:
-    """Write the changes of a chat since its state `before`.
+    """Write the changes of a chat since its earlier state `before`.
 
     whole: whether the chat has no answer in progress, so that its messages can be indexed.
     """

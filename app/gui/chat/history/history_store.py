@@ -35,7 +35,10 @@ class HistoryStore(QObject):
     replaced = Signal()  # the file was damaged and has been replaced by an empty one
 
     def __init__(self, path: Path, parent: QObject | None = None, *, seal_new: bool = False) -> None:
-        """Open or create the file. `seal_new` tells whether to encrypt a new file."""
+        """Open or create the file.
+
+        seal_new: whether to encrypt a new file.
+        """
         super().__init__(parent)
         self._path, self._seal_new = path, seal_new
         self._opened = history_file.open_history(path, seal_new=seal_new)

@@ -57,8 +57,10 @@ MAX_LINE_CHARS = 1_000  # maximum line length; longer lines of code are broken f
 
 @dataclass(frozen=True, slots=True)
 class MessageServices:
-    """The services shared by message widgets, including a scheduler for slow work and functions that open links and
-    enlarge pictures."""
+    """The services that message widgets share.
+
+    These are a scheduler for slow work, and functions that open links and enlarge pictures.
+    """
 
     theme: Theme
     slicer: TimeSlicer
@@ -156,7 +158,7 @@ class TextBlock(QTextBrowser):
         return data
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:  # noqa: N802  Qt's name
-        """Offer to copy the formula under the pointer. Otherwise, the menu is the one of the message."""
+        """Offer to copy the formula under the pointer. Elsewhere, open the menu of the message."""
         format_ = self.document().documentLayout().formatAt(event.pos() + QPoint(self.horizontalScrollBar().value(), 0))
         formula = self._formula(format_.toImageFormat().name()) if format_.isImageFormat() else None
         if formula is None:
@@ -181,7 +183,7 @@ class TextBlock(QTextBrowser):
         return formulas[int(number)] if is_ours else None
 
     def _formula_html(self, number: int, formula: Formula) -> str:
-        """Return a formula as a picture, or as it was written while it is unknown, too large or cannot be drawn."""
+        """Return a formula as a picture, or as its source if no picture of it is available or can be shown."""
         drawing = self._services.formulas.drawing(formula)
         if drawing is None and key_of(formula) in self._missing and not formula.is_display:
             return escape(formula.source)  # as it looked until it ended, so that a growing text changes only once
@@ -201,7 +203,7 @@ class TextBlock(QTextBrowser):
             self.mark(self._highlighted)
 
     def _source_of(self, cursor: QTextCursor) -> str:
-        """Return the selected text with formulas as they were written."""
+        """Return the selected text, with the source of each formula in place of its picture."""
         text = cursor.selection().toPlainText()
         if OBJECT not in text:
             return text
@@ -209,7 +211,7 @@ class TextBlock(QTextBrowser):
         return "".join(next(sources, "") if sign == OBJECT else sign for sign in text)
 
     def _selected_sources(self, cursor: QTextCursor) -> Iterator[str]:
-        """Yield the formulas of a selection, in the order of the text."""
+        """Yield the sources of the formulas in a selection, in text order."""
         document = self.document()
         place = cursor.selectionStart()
         while place < cursor.selectionEnd():

@@ -1,4 +1,7 @@
-"""Formulas as pictures. They are drawn once, in a confined process, and painted in the colors and size of the text."""
+"""Pictures of formulas.
+
+Each formula is drawn once by a confined process, then painted in the color and size of the text.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ Key = tuple[str, bool]  # LaTeX and whether it takes whole lines
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The look of a formula: the font of the text around it, the color, and the pixels per point of the screen."""
+    """The appearance of a formula: the font of the surrounding text, the color, and the screen's scale."""
 
     font: QFont
     color: QColor
@@ -48,10 +51,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The room that a formula takes in a line, in the coordinates of the text.
+    """The space for a formula in a line of text, in text coordinates.
 
-    is_middle: the picture is centered on the line, as Qt does it; otherwise, it is on the baseline.
-    ascent: the part above the baseline.
+    is_middle: whether Qt centers the picture on the line instead of placing it on the baseline. ascent: the height
+    above the baseline.
     """
 
     width: int
@@ -61,9 +64,11 @@ class Place:
 
 
 class FormulaPictures(QObject):
-    """The formulas of all messages. `drawn` is emitted with the keys of formulas that can now be shown.
+    """The pictures of the formulas in all messages.
 
-    A formula that cannot be drawn stays text. A formula that makes the process fail is not tried again.
+    `drawn` is emitted with the keys of formulas that are ready to be shown.
+
+    A formula that cannot be drawn is shown as text. A formula that makes the process fail is not tried again.
     """
 
     drawn = Signal(set)
@@ -92,7 +97,7 @@ class FormulaPictures(QObject):
         self._reader.close()
 
     def request(self, formulas: Iterable[Formula]) -> set[Key]:
-        """Draw these formulas. Return the keys of those that are being drawn."""
+        """Draw these formulas. Return the keys of the formulas that are still being drawn."""
         if self._reader.is_resting:
             return set()
         missing = {key_of(formula) for formula in formulas if not formula.is_open} - self._drawings.keys()
@@ -102,7 +107,7 @@ class FormulaPictures(QObject):
         return missing
 
     def drawing(self, formula: Formula) -> Drawing | None:
-        """Return the drawing of a formula, or None if it is not known yet or cannot be drawn."""
+        """Return the drawing of a formula, or None if it is not ready or cannot be drawn."""
         key = key_of(formula)
         if formula.is_open or key not in self._drawings:
             return None
@@ -110,7 +115,7 @@ class FormulaPictures(QObject):
         return self._drawings[key]
 
     def image(self, drawing: Drawing, look: Look) -> QImage:
-        """Return a drawing as a picture of the size of its place."""
+        """Return a drawing as an image of the size of its place in the text."""
         key = (drawing, *look.key)
         if (known := self._images.get(key)) is not None:
             self._images.move_to_end(key)
@@ -144,17 +149,17 @@ def key_of(formula: Formula) -> Key:
 
 
 def _size(font: QFont) -> float:
-    """Return the pixels of a unit of a drawing, so that an x is as high as in the text around it."""
+    """Return the pixels per unit of a drawing that make its letter x as high as in the surrounding text."""
     pixels = font.pixelSize()
     ratio = QFontMetricsF(font).xHeight() / pixels * EM / X_HEIGHT
     return pixels * min(MAX_ENLARGED, max(1.0, ratio)) / EM
 
 
 def place_of(drawing: Drawing, font: QFont) -> Place:
-    """Return the room for a drawing in a line of text.
+    """Return the space for a drawing in a line of text.
 
-    Qt can put a picture on the baseline, or center it on a line a quarter of the height of an x above it. For the
-    latter, the picture is extended above or below, so that its own baseline meets that of the text.
+    Qt can place a picture on the baseline, or center it a quarter of the x-height above the baseline. When Qt centers
+    it, the picture is extended at the top or bottom, so that its own baseline matches the text's.
     """
     size = _size(font)
     width, ascent, depth = math.ceil(drawing.width * size), drawing.ascent * size, drawing.depth * size
@@ -167,7 +172,7 @@ def place_of(drawing: Drawing, font: QFont) -> Place:
 
 
 def pixels_of(drawing: Drawing, look: Look) -> int:
-    """Return the number of pixels of the picture of a drawing."""
+    """Return the number of pixels in the image of a drawing."""
     place = place_of(drawing, look.font)
     return math.ceil(place.width * look.ratio) * math.ceil(place.height * look.ratio)
 
@@ -202,7 +207,7 @@ def _outlines(drawing: Drawing) -> list[tuple[QPainterPath, int]]:
 
 
 def _outline(text: str) -> QPainterPath:
-    """Return an outline as a path. Raises ValueError if it is malformed."""
+    """Parse an outline into a path. Raises ValueError if it is malformed."""
     path = QPainterPath()
     path.setFillRule(Qt.FillRule.WindingFill)
     parts = text.split()
@@ -231,7 +236,7 @@ def _outline(text: str) -> QPainterPath:
 
 
 def _is_sound(drawing: Drawing) -> bool:
-    """Return whether a drawing has a sensible size and well-formed outlines, whatever the process has sent."""
+    """Return whether a drawing has a plausible size and valid outlines, because its process is not trusted."""
     most = MAX_EMS * EM
     sizes = (drawing.width, drawing.ascent, drawing.depth)
     if not all(-most <= size <= most for size in (*sizes, drawing.left)) or drawing.width <= 0:

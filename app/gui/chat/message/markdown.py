@@ -137,7 +137,10 @@ def split_text(text: str, limit: int) -> Iterator[tuple[int, str]]:
 
 
 def parse_parts(text: str, state: ParserState, *, growing: bool = False) -> list[Part]:
-    """Parse a text, starting in the state in which an earlier split ended. `growing` tells whether more will come."""
+    """Parse a text, starting in the state at which an earlier split ended.
+
+    growing: whether more text will follow.
+    """
     if not state.is_plain:
         return _SegmentBuilder(text, state, growing=growing).parts
     blank = _BLANK.search(text)
@@ -318,7 +321,7 @@ class _Renderer(RendererHTML):
         return _formula(math_rules.formula(tokens[idx].content), env)
 
     def math_display(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        """Render a formula that takes whole lines as a paragraph of its own."""
+        """Render a formula that stands alone on its lines as a separate paragraph."""
         shown = math_rules.formula(tokens[idx].content, is_open=tokens[idx].markup == "open")
         return f'<p align="center" class="math">{_formula(shown, env)}</p>\n'
 
@@ -331,7 +334,7 @@ _PLACE = re.compile(r'<img src="formula:(\d+)">')
 
 
 def _formula(formula: Formula, env: EnvType) -> str:
-    """Render a formula as a place to be replaced, or as its source if nothing will replace it."""
+    """Render a formula as a placeholder, or as its source if nothing will replace the placeholder."""
     formulas: list[Formula] | None = env.get(_FORMULAS)
     if formulas is None:
         return source_html(formula)
@@ -340,12 +343,15 @@ def _formula(formula: Formula, env: EnvType) -> str:
 
 
 def source_html(formula: Formula) -> str:
-    """Return a formula as it was written, in the style of code."""
+    """Return the source of a formula as HTML in the style of code."""
     return f"<code>{escape(formula.source).replace(chr(10), '<br>')}</code>"
 
 
 def with_formulas(segment: Segment, shown: Callable[[int, Formula], str]) -> str:
-    """Return a segment's HTML with what `shown` returns for each formula and its index."""
+    """Return a segment's HTML with each formula replaced.
+
+    shown: returns the replacement for a formula, given its index and the formula.
+    """
     return _PLACE.sub(lambda match: shown(int(match[1]), segment.formulas[int(match[1])]), segment.content)
 
 
@@ -366,7 +372,7 @@ _OPEN_TASK, _DONE_TASK = "\N{BALLOT BOX}", "\N{BALLOT BOX WITH CHECK}"
 
 
 def _task_lists(state: StateCore) -> None:
-    """Show the box of a task at the beginning of a list item, which GitHub writes as `[ ]` or `[x]`."""
+    """Show a check box at the beginning of task list items, which GitHub writes as `[ ]` or `[x]`."""
     for item, paragraph, inline in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
         is_first = (item.type, paragraph.type, inline.type) == ("list_item_open", "paragraph_open", "inline")
         if is_first and (box := _TASK.match(inline.content)):
@@ -391,7 +397,10 @@ def tokens(text: str, *, growing: bool = False) -> list[Token]:
 
 
 def html(tokens: Sequence[Token], formulas: list[Formula] | None = None) -> str:
-    """Render tokens as HTML that Qt can display. Formulas are added to the list, or shown as source without one."""
+    """Render tokens as HTML that Qt can display.
+
+    formulas: the list to which formulas are appended. If it is None, formulas are rendered as source.
+    """
     env = {} if formulas is None else {_FORMULAS: formulas}
     return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, env))
 

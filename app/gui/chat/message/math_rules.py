@@ -1,7 +1,7 @@
-r"""The rules by which the Markdown parser finds formulas: `$…$`, `$$…$$`, `\(…\)`, `\[…\]` and `\begin{align}…`.
+r"""The rules that find formulas in Markdown: `$…$`, `$$…$$`, `\(…\)`, `\[…\]` and `\begin{align}…`.
 
-The plugins for markdown-it-py each support only one of these forms, cannot interrupt a paragraph (as models do), and
-take quadratic time for openings without an end. Nor do they support text that is still growing.
+Each plugin for markdown-it-py supports only one of these forms, cannot interrupt a paragraph (as models do), takes
+quadratic time for openings without an end, and does not support growing text.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _ENVIRONMENT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A formula in a text. `source` is how it was written, including its delimiters.
+    """A formula in a text. `source` is its text, including the delimiters.
 
-    is_open: the text is still arriving, and the end of the formula has not come yet.
+    is_open: whether the text is still growing and the end of the formula has not arrived yet.
     """
 
     tex: str
@@ -49,14 +49,17 @@ class Formula:
 
 
 def use_math(parser: MarkdownIt) -> None:
-    """Let a parser find formulas. The tokens have the source as content and the opening as markup."""
+    """Enable formulas in a parser.
+
+    The content of their tokens is the source, and the markup is the opening delimiter.
+    """
     parser.inline.ruler.at("escape", _escape)
     parser.inline.ruler.before("escape", INLINE, _inline)
     parser.block.ruler.before("fence", DISPLAY, _block, {"alt": ["paragraph", "reference", "blockquote", "list"]})
 
 
 def formula(source: str, *, is_open: bool = False) -> Formula:
-    """Return the formula that was written like this."""
+    """Create a formula from its source."""
     for opening, end in (("$$", 2), ("\\[", 2), ("\\(", 2), ("$", 1)):
         if source.startswith(opening):
             tex = source[len(opening) :] if is_open else source[len(opening) : -end]
@@ -65,7 +68,7 @@ def formula(source: str, *, is_open: bool = False) -> Formula:
 
 
 def _escape(state: StateInline, silent: bool) -> bool:
-    """Keep the backslashes that LaTeX needs, also outside of recognized formulas."""
+    """Preserve the backslashes that LaTeX needs, even outside recognized formulas."""
     place = state.pos
     if state.src[place] == "\\" and place + 1 < state.posMax and state.src[place + 1] in _KEPT:
         if not silent:
@@ -97,13 +100,13 @@ def _inline(state: StateInline, silent: bool) -> bool:
 
 
 def _may_open(source: str, place: int) -> bool:
-    """Return whether a single $ may begin a formula. It does not after a letter or digit, or before a space."""
+    """Return whether a single $ may open a formula. It may not after a letter or digit, or before a space."""
     before, after = source[place - 1 : place], source[place + 1 : place + 2]
     return not before.isalnum() and after not in ("", "$") and not after.isspace()
 
 
 def _may_close(source: str, end: int) -> bool:
-    """Return whether the $ before `end` may end a formula. It may not if it begins an amount of money or a variable."""
+    """Return whether the $ before `end` may close a formula. It may not if it starts an amount or a variable."""
     last, after = source[end - 2], source[end : end + 1]
     if last.isspace() or after.isdigit() or after == "{":
         return False
@@ -111,7 +114,7 @@ def _may_close(source: str, end: int) -> bool:
 
 
 def _end(state: StateInline, opening: str, place: int) -> int | None:
-    """Return the position after the end of a formula, or None if it has none."""
+    """Return the position after the end of a formula, or None if it has no end."""
     unclosed = state.env.setdefault(_UNCLOSED, set())
     key = (opening, state.src)
     if key in unclosed:
@@ -124,7 +127,7 @@ def _end(state: StateInline, opening: str, place: int) -> int | None:
 
 
 def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Find a formula that takes whole lines. It may follow a line of text directly."""
+    """Find a formula that stands alone on its lines. It may directly follow a line of text."""
     if state.sCount[start] - state.blkIndent >= _CODE_INDENT:
         return False
     begin = state.bMarks[start] + state.tShift[start]
@@ -160,7 +163,7 @@ def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _close(source: str, begin: int, opening: str, environment: re.Match[str] | None) -> int | None:
-    """Return the position after the end of a formula that begins at `begin`, or None if none follows soon."""
+    """Return the position after the end of the formula that starts at `begin`, or None if no end follows soon."""
     most = begin + MAX_CHARS
     if environment is not None:
         closing = f"\\end{{{environment[1]}}}"
@@ -171,9 +174,9 @@ def _close(source: str, begin: int, opening: str, environment: re.Match[str] | N
 
 
 def _last_line(state: StateBlock, start: int, end: int, place: int) -> int:
-    """Return the number of the line after the one that contains a position.
+    """Return the number of the line after the one that contains a position, limited by the end of the block.
 
-    A formula ends earlier at a blank line, and where the list or quotation that contains it ends.
+    A formula cannot extend past a blank line, or past the end of the list or quotation that contains it.
     """
     line = start + 1
     while line < end and state.eMarks[line - 1] < place:

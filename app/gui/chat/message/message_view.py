@@ -56,10 +56,10 @@ from app.gui.widgets.layouts import clear_layout, column, layout_widget, row
 
 
 class WrappedLabel(QLabel):
-    """A label that wraps and reports the height needed at its current width.
+    """A label that wraps its text and reports the height needed at its current width.
 
-    It hides its height-for-width from Qt. Otherwise, a scrolled column would reserve the height that its labels
-    need at their minimum width.
+    It hides its height-for-width from Qt. Otherwise, a scrolled column would reserve the height that its labels need
+    at their minimum width.
     """
 
     def __init__(self, text: str, role: str) -> None:
@@ -112,7 +112,10 @@ class ThoughtView(QWidget):
         return not self._frame.isHidden()
 
     def show_thought(self, text: str, seconds: float | None, n_tokens: int | None, *, growing: bool) -> None:
-        """Show a thought. `growing` tells whether it is still incomplete."""
+        """Show a thought.
+
+        growing: whether it is still incomplete.
+        """
         self._text, self._growing = text, growing
         self.setVisible(bool(text))
         if growing and n_tokens:
@@ -323,7 +326,10 @@ class MessageView(QFrame):
         self.body.show_text(text[self._begin :], growing=True)
 
     def grow_thought(self, text: str, seconds: float, n_tokens: int, *, growing: bool) -> None:
-        """Show more of the thought of the answer in progress. `growing` tells whether it is still incomplete."""
+        """Show more of the thought of the answer in progress.
+
+        growing: whether it is still incomplete.
+        """
         if text:
             self.thought.show_thought(text, seconds, n_tokens, growing=growing)
 
@@ -335,11 +341,11 @@ class MessageView(QFrame):
 
     @property
     def _begin(self) -> int:
-        """Return where the text begins that follows the last tool call."""
+        """Return the position at which the text after the last tool call begins."""
         return self.steps.end if self.steps is not None else 0
 
     def _update_steps(self, *, first: bool) -> None:
-        """Show the tool calls of an answer, with the text before each."""
+        """Show the answer's tool calls, each with the text before it."""
         rounds = rounds_of(self.message.details) if self._is_answer else ()
         if self.steps is None and rounds:
             self.steps = ToolSteps(self._services, partial(self._ask, MessageAction.CALL))

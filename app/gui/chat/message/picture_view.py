@@ -1,4 +1,4 @@
-"""Attached pictures: small ones in a message or draft, which enlarge in a window of their own."""
+"""Attached pictures, shown small in a message or draft, and enlarged in a separate window."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ Remove = Callable[[Details], object]
 
 
 def picture_name(file: Details) -> str:
-    """Return a picture's name and its size in pixels, for screen readers and tooltips."""
+    """Return a picture's name and size in pixels, for screen readers and tooltips."""
     words = QCoreApplication.translate("Picture", "Picture {name}, {width} × {height}")
     return words.format(name=file.get("name"), width=file.get(WIDTH) or "?", height=file.get(HEIGHT) or "?")
 
 
 def file_name(file: Details) -> str:
-    """Return a picture's name as a file name, without folders and forbidden characters, or "" if nothing is left."""
+    """Return a picture's name as a valid file name without folders, or "" if no valid characters remain."""
     name = re.split(r"[/\\]", str(file.get("name")))[-1]
     return re.sub(r'[<>:"|?*\x00-\x1f]', "_", name).strip(" .")[:MOST_NAME]
 
 
 class PictureButton(ToolButton):
-    """A small picture. When pressed, it calls `open_it`."""
+    """A small picture. It calls `open_it` when clicked."""
 
     def __init__(self, theme: Theme, loader: PictureLoader, file: Details, open_it: Open) -> None:
         super().__init__()
@@ -78,7 +78,10 @@ class PictureButton(ToolButton):
 
 
 class PictureRow(FlowRow):
-    """The pictures of a message or draft, in lines. With `remove`, each has a button that removes it."""
+    """The pictures of a message or draft, in as many lines as needed.
+
+    If `remove` is set, each has a Remove button.
+    """
 
     def __init__(self, theme: Theme, loader: PictureLoader, open_it: Open, remove: Remove | None = None) -> None:
         super().__init__(Flow())
@@ -107,7 +110,10 @@ class PictureRow(FlowRow):
 
 
 class PictureWindow(Dialog):
-    """A window with an enlarged picture, which can be saved. The conversation remains usable. Escape closes it."""
+    """A window with an enlarged picture, which can be saved.
+
+    It does not block the conversation. Escape closes it.
+    """
 
     def __init__(
         self,
@@ -180,7 +186,7 @@ class PictureWindow(Dialog):
 
 
 class _Scaled(QLabel):
-    """A label that shows an image as large as it has room for, but not enlarged."""
+    """A label that scales an image down to fit, but never up."""
 
     def __init__(self, words: str) -> None:
         super().__init__(words)

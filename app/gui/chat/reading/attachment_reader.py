@@ -1,4 +1,7 @@
-"""Attached documents as text and pictures as small copies: each is read in a confined process of its own."""
+"""Conversion of attached documents to text, and of pictures to small copies.
+
+Each file is read in a separate confined process.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,10 @@ Failed = Callable[[BadInput], object]
 
 
 class Kind(StrEnum):
-    """The kind of a file, by its first bytes. The values of documents and pictures name their reader."""
+    """The kind of a file, determined by its first bytes.
+
+    For documents and pictures, the value is the name of the reader.
+    """
 
     TEXT = "text"
     DOCUMENT = "documents"
@@ -69,7 +75,7 @@ class Kind(StrEnum):
 
 
 def kind_of(path: Path) -> Kind:
-    """Return what a file is. Raises BadInput if it cannot be read."""
+    """Return the kind of a file. Raises BadInput if it cannot be read."""
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
@@ -81,9 +87,7 @@ def kind_of(path: Path) -> Kind:
 
 
 def _is_other_picture(head: bytes) -> bool:
-    """Return whether a file begins as WebP, BMP, HEIC or AVIF. A text that begins with the same letters is not a
-    picture.
-    """
+    """Return whether a file is a WebP, BMP, HEIC or AVIF picture, not just text with the same first letters."""
     is_webp = head.startswith(b"RIFF") and head[8:12] == b"WEBP"
     is_bmp = head.startswith(b"BM") and head[6:10] == bytes(4)
     return is_webp or is_bmp or (head[4:8] == b"ftyp" and head[8:12] in HEIC_BRANDS)
@@ -96,7 +100,7 @@ def is_picture(file: Details) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Reading:
-    """A file or a pasted picture to be read, and the draft that it is for."""
+    """A file or pasted picture to be read, and the draft that it belongs to."""
 
     kind: Kind
     name: str
@@ -107,7 +111,7 @@ class _Reading:
 
 
 class AttachmentReader(QObject):
-    """A queue of files to be read. `close` forgets those that have not been read yet."""
+    """A queue of files to be read. `close` removes the files that have not been read yet."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -116,11 +120,11 @@ class AttachmentReader(QObject):
         self._process: ReaderProcess | None = None
 
     def read(self, path: Path, kind: Kind, done: Read, failed: Failed, draft: str = "") -> None:
-        """Read a document or picture. One of the two callbacks is called later."""
+        """Read a document or picture. One of the two callbacks will be called."""
         self._add(_Reading(kind, path.name, path, draft, done, failed))
 
     def read_pasted(self, name: str, picture: bytes, done: Read, failed: Failed, draft: str = "") -> None:
-        """Read a picture from the clipboard. One of the two callbacks is called later."""
+        """Read a picture from the clipboard. One of the two callbacks will be called."""
         self._add(_Reading(Kind.PICTURE, name, picture, draft, done, failed))
 
     def _add(self, reading: _Reading) -> None:
@@ -128,7 +132,7 @@ class AttachmentReader(QObject):
         QTimer.singleShot(0, self, self._next)
 
     def forget(self, draft: str) -> None:
-        """Forget the documents for one draft that have not been read yet."""
+        """Remove the documents of a draft that have not been read yet from the queue."""
         self._waiting = deque(reading for reading in self._waiting if reading.draft != draft)
         if self._reading is not None and self._reading.draft == draft:
             self._end()
@@ -198,7 +202,7 @@ def _content(reading: _Reading) -> bytes | BadInput:
 
 
 def _bytes_of(path: Path) -> bytes:
-    """Return the content of a file. Raises BadInput, before reading anything if it is too large."""
+    """Return the content of a file. Raises BadInput. A file that is too large is rejected before it is read."""
     try:
         if path.stat().st_size > MAX_DOCUMENT_BYTES:
             raise BadInput("attachment_large", name=path.name, most_bytes=MAX_DOCUMENT_BYTES)
@@ -212,7 +216,7 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _is_sound(picture: Picture) -> bool:
-    """Return whether a small copy has a sensible size, whatever the process has sent."""
+    """Return whether a small copy has a plausible size, because the process that made it is not trusted."""
     sides = (picture.width, picture.height)
     return picture.form != "rgb" and len(picture.data) <= MAX_PICTURE_BYTES and all(0 < n <= MOST_PIXELS for n in sides)
 
@@ -225,7 +229,10 @@ def picture_details(name: str, picture: Picture) -> Details:
 
 
 def details_of(name: str, document: DocumentText) -> Details:
-    """Return a document as an attachment. The model sees where each page begins, and which ones are missing."""
+    """Return a document as an attachment.
+
+    Marks show the model where each page begins and which pages are missing.
+    """
     if not document.unit:
         return {"name": name, "text": "\n".join(document.pages)}
     names = document.names or ("",) * len(document.pages)
@@ -237,7 +244,7 @@ def details_of(name: str, document: DocumentText) -> Details:
 
 
 def _plain(title: str) -> str:
-    """Return the name of a page in a form that can neither end the page's mark nor begin another line."""
+    """Return a page name in a form that cannot end its page mark or start a new line."""
     return " ".join(title.split()).replace("]", ")")
 
 
@@ -247,7 +254,10 @@ def _indented(match: re.Match[str]) -> str:
 
 
 def shortened(file: Details, most_chars: int) -> Details:
-    """Return an attachment with at most about this much text. The last pages are left out, and the text says so."""
+    """Return an attachment shortened to about `most_chars` characters.
+
+    The last pages are dropped, and the text says so.
+    """
     text = str(file["text"])
     if len(text) <= most_chars:
         return file

@@ -1,4 +1,4 @@
-"""Attached pictures, decoded in a confined process: those of imported chats come from strangers."""
+"""Attached pictures, decoded in confined processes because imported chats may contain pictures from strangers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ Key = tuple[str, int]  # the hash of a picture, and the most pixels of its longe
 
 
 class PictureLoader(QObject):
-    """The pictures of all messages as pixels. `loaded` is emitted with a picture's key once it is decoded or has
-    failed.
+    """The decoded pictures of all messages.
+
+    `loaded` is emitted with a picture's key after it was decoded or has failed.
 
     Each picture is decoded in its own process, so that it cannot change how another one looks.
     """
@@ -44,7 +45,7 @@ class PictureLoader(QObject):
         return not self._waiting
 
     def request(self, file: Details, side: int) -> Key:
-        """Decode a picture unless it is known. Return the key by which `image` knows it."""
+        """Decode a picture unless this was already requested. Return its key for `image`."""
         data = str(file.get(PICTURE) or "")
         key = (hashlib.sha256(data.encode("utf-8", "replace")).hexdigest(), side)
         if key not in self._images and key not in self._waiting:
@@ -57,17 +58,17 @@ class PictureLoader(QObject):
         return key
 
     def image(self, key: Key) -> QImage | None:
-        """Return a picture, or None while it is being decoded or if it cannot be shown."""
+        """Return a picture, or None if it is still being decoded or cannot be shown."""
         if (image := self._images.get(key)) is not None:
             self._images.move_to_end(key)
         return image
 
     def is_pending(self, key: Key) -> bool:
-        """Return whether a picture is being decoded or waits for that."""
+        """Return whether a picture is being decoded or is waiting to be decoded."""
         return key in self._waiting
 
     def close(self) -> None:
-        """End the process, and forget the pictures that wait."""
+        """End the process and drop all waiting pictures."""
         self._waiting.clear()
         self._end()
 
@@ -96,7 +97,7 @@ class PictureLoader(QObject):
 
 
 def picture_now(file: Details, side: int) -> QImage | None:
-    """Return a picture once it is decoded, or None if it cannot be shown. Any thread may call it, and waits."""
+    """Decode a picture and return it, or None if it cannot be shown. Blocks. Can be called from any thread."""
     loader, waiting = PictureLoader(), QEventLoop()
     loader.loaded.connect(lambda _: waiting.quit())
     key = loader.request(file, side)
@@ -108,7 +109,7 @@ def picture_now(file: Details, side: int) -> QImage | None:
 
 
 def _image(picture: Picture, side: int) -> QImage | None:
-    """Return the pixels that the process has sent, or None if their number is wrong."""
+    """Return an image of the pixels sent by the process, or None if their number is wrong."""
     width, height = picture.width, picture.height
     is_sound = picture.form == "rgb" and 0 < width <= side and 0 < height <= side
     if not is_sound or len(picture.data) != CHANNELS * width * height:

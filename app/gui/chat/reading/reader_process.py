@@ -32,7 +32,7 @@ ARGUMENTS = ("-P", "-m", "backends.readers")
 
 @dataclass(frozen=True, slots=True)
 class ReaderLimits:
-    """The limits for one request. idle_ms: how long an unused process is kept."""
+    """The limits for one request. idle_ms: how long an unused process is kept running."""
 
     seconds: float
     resident_bytes: int
@@ -41,16 +41,16 @@ class ReaderLimits:
 
 @dataclass(slots=True)
 class _PendingRequest:
-    """A request and its payload, which are kept as long as they may have to be sent to a new process."""
+    """A request and its payload, kept in case they must be sent again to a new process."""
 
     parts: tuple[bytes, ...]
     answered: Answered
 
 
 class ReaderProcess(QObject):
-    """A child process that answers requests in order. It is started when needed, and again if it failed.
+    """A child process that answers requests in order. It is started on demand, and again after a failure.
 
-    A request during which the process exceeds a limit is answered with None, and the next one gets a new process.
+    If the process exceeds a limit during a request, the answer is None, and the next request gets a new process.
     """
 
     def __init__(self, kind: str, limits: ReaderLimits, parent: QObject | None = None) -> None:
@@ -77,11 +77,11 @@ class ReaderProcess(QObject):
 
     @property
     def is_resting(self) -> bool:
-        """Return whether the process has failed so often that it is left alone for now."""
+        """Return whether the process has failed so often that it is not restarted for a while."""
         return time.monotonic() < self._rests_until
 
     def ask(self, request: Request, answered: Answered, payload: bytes = b"") -> None:
-        """Send a request. `answered` is called later, once."""
+        """Send a request. `answered` will be called exactly once."""
         pending_request = _PendingRequest((beginning(request, len(payload)), payload), answered)
         self._waiting.append(pending_request)
         if len(self._waiting) == 1:
@@ -94,7 +94,7 @@ class ReaderProcess(QObject):
             self._watch.start()
 
     def close(self) -> None:
-        """End the process. Requests that have no reply yet are dropped."""
+        """End the process and drop all requests without a reply."""
         self._waiting.clear()
         self._end()
 
@@ -127,7 +127,7 @@ class ReaderProcess(QObject):
         self._forget_sent()
 
     def _forget_sent(self) -> None:
-        """Free the request that is being answered. It is not sent again if the process fails."""
+        """Release the request that is being answered, so that it is not sent again if the process fails."""
         if self._waiting:
             self._waiting[0].parts = ()
 
@@ -154,7 +154,7 @@ class ReaderProcess(QObject):
                 return
 
     def _answer(self, reply: Reply) -> bool:
-        """Pass a reply on. Return whether the process is still in use."""
+        """Deliver a reply. Return whether the process is still in use."""
         if not self._waiting:
             self._lose()
             return False
@@ -169,7 +169,7 @@ class ReaderProcess(QObject):
         return self._process is not None
 
     def _check_limits(self) -> None:
-        """End the process if it takes too long or too much memory. On Linux, it also limits itself."""
+        """End the process if it exceeds its time or memory limit. On Linux, the process also limits itself."""
         if self._process is None or not self._waiting:
             self._watch.stop()
             return
@@ -189,7 +189,7 @@ class ReaderProcess(QObject):
             self._lose()
 
     def _lose(self) -> None:
-        """Give up the process and the request that it was answering, and start another one for the others."""
+        """Drop the process and the request that it was answering. Start a new one for the remaining requests."""
         self._end()
         now = time.monotonic()
         self._failed_at.append(now)
@@ -224,7 +224,7 @@ class ReaderProcess(QObject):
 
 
 def _environment() -> QProcessEnvironment:
-    """Return our environment with this version of the reader first on Python's path."""
+    """Return our environment, with this version of the reader first on Python's path."""
     made = QProcessEnvironment.systemEnvironment()
     made.insert("PYTHONPATH", os.pathsep.join(filter(None, (OURS, os.environ.get("PYTHONPATH")))))
     made.insert("PYTHONIOENCODING", "utf-8")

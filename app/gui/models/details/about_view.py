@@ -1,4 +1,4 @@
-"""The card of a model in words: who made it, what it is good at, its license, languages, size and context."""
+"""The description of a model in words: its maker, strengths, license, languages, size and context."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class AboutView(QWidget):
 
 
 class ModelCard(QWidget):
-    """The facts by which a person chooses a model, one a line. A fact that nobody states has no line."""
+    """The facts that help a user choose a model, one per line. Unknown facts are left out."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class ModelCard(QWidget):
 
 
 def card_lines(item: ModelItem | None) -> list[tuple[str, str]]:
-    """Return the lines of a model's card, each with its name. A line without text is not shown."""
+    """Return the name and text of each line of a model's card. A line without text is not shown."""
     return [
         (translate("Models", "Made by"), maker_of(item) if item else ""),
         (translate("Models", "Good at"), good_at_words(item) if item else ""),

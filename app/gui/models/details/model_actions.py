@@ -192,7 +192,7 @@ class ActionBar(QWidget):
 
 
 class AlongsideView(QWidget):
-    """A line that tells whether the selected model fits in memory alongside the loaded ones.
+    """A line that shows whether the selected model fits in memory alongside the loaded ones.
 
     The parent widget hides it if no model is loaded.
     """

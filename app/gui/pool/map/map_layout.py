@@ -127,9 +127,9 @@ class _Router:
         return not together, abs(rows[0] - rows[1]) if together else sum(rows), pair
 
     def _is_direct(self, pair: Pair) -> bool:
-        """Return whether nothing lies between the two cards.
+        """Return whether there is nothing between the two cards.
 
-        This is true for neighbors in a column, and for the last card of a column and the one below the host.
+        This is true for neighbors in a column, and for the last card of a column and the card below the host.
         """
         near, far = pair
         if self._sides[near] == self._sides[far]:
