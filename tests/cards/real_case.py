@@ -42,6 +42,7 @@ GUIDE_CUTS = (2, 5)
 CPU = ""
 PROCESSOR, DEVICE = (CPU, CPU, CPU), (CPU, VULKAN0, VULKAN0)
 ONE_OF_THREE = (CPU, VULKAN0, CPU)
+ALL_THREE = (VULKAN0, VULKAN0, VULKAN0)
 AT_ONCE = 8
 MAX_TOKENS = 32
 N_POSITIONS = 25  # of each text
@@ -166,10 +167,12 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--float32", action="store_true", help="convert the weights to float32 first")
     parser.add_argument("--exact", action="store_true", help="compare both with the processor in float32")
-    parser.add_argument("--one", action="store_true", help="only one of the three stages on the device")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--one", action="store_true", help="only one of the three stages on the device")
+    where.add_argument("--all", action="store_true", help="all three stages on the device")
     args = parser.parse_args()
     os.environ.update(environment())
-    devices = ONE_OF_THREE if args.one else DEVICE
+    devices = ALL_THREE if args.all else ONE_OF_THREE if args.one else DEVICE
     with tempfile.TemporaryDirectory() as scratch:
         home = proof.home(Path(scratch))
         if args.model == "shaders":
