@@ -61,10 +61,10 @@ tests.cards.real_case guide`): 199 of 200 greedy answers are the processor's, to
 SmolLM2 135M (Q4_1) in three stages, two of them on the device, over 200 positions of English text (`python -m
 tests.cards.real_case smollm2`): the mean Kullback–Leibler divergence from the processor is 5.2e-03, and 184 likeliest
 tokens are the same. That is the rounding of the processor, which rounds hidden states to 8 bits where it multiplies
-quantized weights. From the same weights in float32 on the processor (`--exact`), the processor is 1.0e-02 away, with 176
-likeliest tokens the same; this pipeline 4.5e-03, because its first stage is on the processor; and with all three stages
-on the device (`--exact --all`) 4.4e-06, with all 200 the same. So no setting of the device brings it nearer to the
-processor: without half precision (`GGML_VK_DISABLE_F16=1`), it is 5.2e-03 as well, and a driver without integer dot
+quantized weights. From the same weights in float32 on the processor (`--exact`), the processor is 1.0e-02 away, with
+176 likeliest tokens the same; this pipeline 4.5e-03, because its first stage is on the processor; and with all three
+stages on the device (`--exact --all`) 4.4e-06, with all 200 the same. So no setting of the device brings it nearer to
+the processor: without half precision (`GGML_VK_DISABLE_F16=1`), it is 5.2e-03 as well, and a driver without integer dot
 products, such as this one, never rounds as the processor does.
 
 Over three real nodes, one or two of which compute on the device, SmolLM2 and Gemma 3 270M answer with the tokens that
