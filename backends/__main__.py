@@ -35,6 +35,7 @@ def main(arguments: list[str]) -> int:
     """Serve frames until standard input ends, or run a subcommand. Return the exit code.
 
     `probe` reports on the engines named after it, or on all engines. `check` compares a device with the processor.
+    `try` compares an engine that is installed apart with llama.cpp.
     `walls` confines this process and reports which restrictions took effect.
     """
     if arguments[:1] == ["probe"]:
@@ -53,6 +54,15 @@ def main(arguments: list[str]) -> int:
         result = compare(*arguments[1:])
         with os.fdopen(out, "w", encoding="utf-8") as answer:
             answer.write(json.dumps(asdict(result)) + "\n")
+        return 0
+    if arguments[:1] == ["try"] and len(arguments) == 4:
+        from backends.engine_trial import try_engine
+
+        out = os.dup(1)
+        os.dup2(2, 1)
+        trial = try_engine(*arguments[1:])
+        with os.fdopen(out, "w", encoding="utf-8") as answer:
+            answer.write(json.dumps(asdict(trial)) + "\n")
         return 0
     if arguments == ["walls"]:
         sys.stdout.write(json.dumps(asdict(confine.confine([]))) + "\n")

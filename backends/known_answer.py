@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from backends.contract import KnownAnswer, Layers, Logits, Role, Segment, StageConfig, Tokens
+from backends.contract import LLAMACPP, KnownAnswer, Layers, Logits, Role, Segment, StageConfig, Tokens
 from backends.hidden_state_codec import VALUE, Rows
 from backends.llamacpp import binding
 from backends.llamacpp.stage import LlamaStage
+
+if TYPE_CHECKING:
+    from backends.worker.stage_runner import Engine
 
 PROMPT, CHUNK, N_DECODED = 24, 8, 16
 CELLS = 256
@@ -17,14 +22,17 @@ MOST_APART = 0.05  # root mean square of the difference to the spread of the sco
 NEAR_TIE = 0.3  # scores closer than this share of the spread may be swapped by rounding
 
 
-def compare(path: str, device: str, library: str) -> KnownAnswer:
+def compare(path: str, device: str, library: str, engine: str = LLAMACPP) -> KnownAnswer:
     """Compute an answer on the processor and twice on a device, and compare the scores. Raises StageError.
 
-    path: a whole model. library: the path of the device's back end.
+    path: a whole model.
+    library: the path of the device's back end, or the folder of another engine.
+    engine: the engine that computes on the device.
     """
-    expected = _scores(path, "", "", None)
+    expected = _scores(_config(path, "", ""), None)
     tokens = [int(row.argmax()) for row in expected]
-    return judge(expected, _scores(path, device, library, tokens), _scores(path, device, library, tokens))
+    config = replace(_config(path, device, library), engine=engine)
+    return judge(expected, _scores(config, tokens), _scores(config, tokens))
 
 
 def judge(expected: list[Rows], first: list[Rows], again: list[Rows]) -> KnownAnswer:
@@ -51,12 +59,12 @@ def _agrees(row: Rows, expected: Rows) -> bool:
     return ours == theirs or expected[theirs] - expected[ours] < NEAR_TIE * expected.std()
 
 
-def _scores(path: str, device: str, library: str, tokens: list[int] | None) -> list[Rows]:
+def _scores(config: StageConfig, tokens: list[int] | None) -> list[Rows]:
     """Return the scores after a prompt and after each token of an answer.
 
     tokens: the answer. If None, each of its tokens is the one with the best score.
     """
-    with closing(LlamaStage(_config(path, device, library))) as stage:
+    with closing(_opened(config)) as stage:
         prompt = [3 + 7 * index % (stage.n_vocab - 3) for index in range(PROMPT)]
         rows: list[Rows] = []
         for start in range(0, PROMPT, CHUNK):
@@ -68,7 +76,15 @@ def _scores(path: str, device: str, library: str, tokens: list[int] | None) -> l
         return rows
 
 
-def _step(stage: LlamaStage, ids: list[int], pos: int) -> Rows:
+def _opened(config: StageConfig) -> Engine:
+    if config.engine == LLAMACPP:
+        return LlamaStage(config)
+    from backends.worker.stage_runner import open_engine
+
+    return open_engine(config)
+
+
+def _step(stage: Engine, ids: list[int], pos: int) -> Rows:
     out = stage.forward(Tokens((Segment(0, len(ids), pos),), ids), [0])
     assert isinstance(out, Logits)
     return np.frombuffer(out.rows, VALUE).copy()
