@@ -83,11 +83,29 @@ class EngineCopy(msgspec.Struct, frozen=True):
         return self.state in ("done", "failed", "canceled")
 
 
+class AddedEngine(msgspec.Struct, frozen=True):
+    """The engine that the owner prefers to llama.cpp. `problem` says why it is not used."""
+
+    name: str = ""  # pytorch or apple, which is MLX
+    label: str = ""  # with its version and device, once it has been tested
+    folder: str = ""
+    testing: bool = False
+    used: bool = False
+    architectures: list[str] = []  # that it computes; llama.cpp computes all others
+    problem: str | None = None
+    problem_facts: Reason | None = None
+
+
 class EnginePacks(msgspec.Struct, frozen=True):
-    """The response of the `/engines` routes. `changed` names the packs that the request concerned."""
+    """The response of the `/engines` routes.
+
+    changed: names the packs that the request concerned.
+    added: the engine that the owner prefers to llama.cpp.
+    """
 
     engine_version: str = ""
     system: str = ""
     packs: list[EnginePack] = []
     changed: list[str] = []
     copy: EngineCopy | None = None
+    added: AddedEngine | None = None

@@ -112,6 +112,13 @@ class AddEnginePack(Request, frozen=True):
     path: Annotated[str, Meta(min_length=1, max_length=4096)]  # a folder or an archive on this computer
 
 
+class PreferEngine(Request, frozen=True):
+    """The engine to prefer, and the folder to import it from. llama.cpp needs none."""
+
+    engine: Literal["llamacpp", "pytorch", "mlx"]
+    folder: Annotated[str, Meta(max_length=4096)] = ""
+
+
 class CopyEnginePack(Request, frozen=True):
     """The pack to copy, with everything that a person has read about it and confirmed. `sha256` is of its pack.json."""
 

@@ -93,6 +93,13 @@ class GraphicsSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     card_only: bool = False
 
 
+class EngineSettings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The engine that the owner prefers to llama.cpp, and the folder that it is imported from."""
+
+    name: Literal["", "pytorch", "apple"] = ""  # the last one is MLX; "" means llama.cpp
+    folder: str = ""
+
+
 class Pause(msgspec.Struct, frozen=True):
     """A manual pause of lending. It remains in effect after a restart of the node."""
 
@@ -119,6 +126,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     models: ModelsChoice = UNCHOSEN
     look_for_updates: bool = False  # once a day; otherwise only at the user's request
     graphics: GraphicsSettings = GraphicsSettings()
+    engine: EngineSettings = EngineSettings()
     share_models: bool = False  # hosts of the household may copy the models downloaded here
     answer_household: bool = True  # other members may ask the models that are loaded here
     ask_household: bool = True  # offer the models that other hosts have loaded

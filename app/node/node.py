@@ -38,6 +38,7 @@ from app.network import identity, messages
 from app.network.network import MachineDescription, Network
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_link import PeerLink, WorkerProgress
+from app.node.added_engine import AddedEngine
 from app.node.control import pairing_actions
 from app.node.control.naming import Naming
 from app.node.downloads.model_sources import ModelSources
@@ -114,6 +115,7 @@ class Node:
             home, packs, lambda: self.settings.graphics, self._card_changed, note=self.journal.note
         )
         self.changed.subscribe(self.graphics.changed)
+        self.added_engine = AddedEngine(lambda: self.settings.engine, self.changed, self.journal.note)
         self.hardware = Hardware(threads, self.changed, self.graphics)
         self.lending_policy = LendingPolicy(
             choices,
@@ -142,6 +144,7 @@ class Node:
         self.lending_service = LendingService(
             stage_host, shelf, stages, self.lending_policy, threads, group, self.changed, self.graphics
         )
+        self.lending_service.added_engine = self.added_engine
         self.lending_service.vault = self.prompt_vault
         choice = choice_of(options, choices.now)
         self.links = LinkRegistry(
@@ -175,6 +178,7 @@ class Node:
             planner_inputs,
             graphics=self.graphics,
             prompts=self.prompts,
+            added_engine=self.added_engine,
         )
         self.model_manager = ModelManager(
             loaded, shelf, sources, planner_inputs, threads, group, self.journal, self.changed
@@ -209,6 +213,7 @@ class Node:
                 (self.lending_policy.run(), "apply the lending rules"),
                 (self.naming.run(), "adopt names"),
                 (self.graphics.run(), "choose the graphics card"),
+                (self.added_engine.run(), "test the preferred engine"),
                 (self.hardware.run(), "probe the engines"),
                 (self.links.run(), "measure links"),
                 (self._quiet_measurements.run(), "repeat disturbed measurements"),

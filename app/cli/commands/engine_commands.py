@@ -9,16 +9,23 @@ import typer
 
 from app.cli import terminal_text
 from app.cli.commands.engine_copy_commands import copy, export, offers
+from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, YesOption, read_folder, read_name
 from app.cli.output import Output
 from app.cli.pack_calls import ask_packs
+from app.core.errors import BadInput
 from app.core.reasons import size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from app.api.engine_packs import EnginePack, EnginePacks
+    from app.api.engine_packs import AddedEngine, EnginePack, EnginePacks
 
+EngineArgument = Annotated[str, typer.Argument(metavar="ENGINE", help="llama.cpp, pytorch or mlx.", parser=read_name)]
+EngineFolderArgument = Annotated[
+    Optional[Path],  # noqa: UP045  typer reads it at run time
+    typer.Argument(metavar="[FOLDER]", help="The folder that the engine is in.", parser=read_folder),
+]
 PackArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="A pack listed by `poolhouse engine list`.", parser=read_name)
 ]
@@ -45,6 +52,7 @@ def engine_group() -> typer.Typer:
     for command in (add, use, rollback, remove):
         commands.command(command.__name__)(command)
     commands.command("test")(check_packs)
+    commands.command("prefer")(prefer)
     commands.command("offers")(offers)
     commands.command("copy")(copy)
     commands.command("export")(export)
@@ -54,7 +62,7 @@ def engine_group() -> typer.Typer:
 def list_packs(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the installed engine packs."""
     packs = _listed(home)
-    Output(as_json).result(packs, lambda: _view(packs.packs))
+    Output(as_json).result(packs, lambda: _view(packs.packs, packs.added))
 
 
 def _listed(home: Path | None) -> EnginePacks:
@@ -115,6 +123,40 @@ def remove(name: PackArgument, yes: YesOption = False, home: HomeOption = None, 
     output.result(packs, f"{terminal_text.line(packs.changed[0])} was deleted. {follows}".rstrip)
 
 
+def prefer(
+    engine: EngineArgument, folder: EngineFolderArgument = None, home: HomeOption = None, as_json: JsonOption = False
+) -> None:
+    """Choose the engine that computes on this computer: llama.cpp, or PyTorch or MLX from the folder they are in.
+
+    Poolhouse brings llama.cpp, which computes whatever the other engine cannot. Models that are loaded already stay
+    as they are until they are loaded again. `pip install --target FOLDER torch==2.13.0` installs PyTorch into a folder;
+    for MLX, it is mlx==0.32.4, which computes on Macs.
+    """
+    from app.api.engine_packs import EnginePacks
+
+    names = {"llama.cpp": "llamacpp", "llamacpp": "llamacpp", "pytorch": "pytorch", "mlx": "mlx"}
+    if engine.casefold() not in names:
+        raise BadInput("engine_unknown", engine=engine)
+    name = names[engine.casefold()]
+    if name != "llamacpp" and folder is None:
+        raise BadInput("engine_folder_missing", engine=engine)
+    order = {"engine": name, "folder": str(folder.expanduser().absolute()) if folder else ""}
+    packs = ask_node(home, lambda node: node.post("/engines/prefer", order, answer=EnginePacks))
+    added = packs.added
+    Output(as_json).result(packs, lambda: "llama.cpp computes here." if added is None else _added_line(added))
+    if added is not None and not added.used:
+        raise typer.Exit(1)
+
+
+def _added_line(added: AddedEngine) -> str:
+    label = terminal_text.line(added.label)
+    if added.testing:
+        return f"{label}: being tested."
+    if not added.used:
+        return f"{label}: not used. {terminal_text.line(added.problem or '')}".rstrip()
+    return f"{label}: preferred. llama.cpp computes what it cannot."
+
+
 def check_packs(backend: TestedArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Check the files of the engine packs in use, and list the devices that they detect."""
     from app.api.engine_packs import EnginePacks
@@ -138,10 +180,11 @@ def _show(packs: EnginePacks, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _view(packs: list[EnginePack]) -> RenderableType:
+def _view(packs: list[EnginePack], added: AddedEngine | None = None) -> RenderableType:
     from rich.console import Group
 
-    lines = [line for pack in packs for line in _lines(pack)]
+    lines = [] if added is None else [_added_line(added)]
+    lines += [line for pack in packs for line in _lines(pack)]
     none = (
         "No engine pack is installed, so Poolhouse computes on the processor. `poolhouse engine add FILE` installs one."
     )

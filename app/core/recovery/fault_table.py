@@ -296,6 +296,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         cure_card_unused cure_card_off cure_card_lost cure_card_only check_card_testing
         check_card_unused card_lost card_small card_test_crashed card_wrong
         card_untested card_not_finite card_unsteady engine_in_the_way
+        engine_crashes engine_test_failed engine_wrong engine_no_room engine_folder engine_folder_missing
+        engine_unknown log_node_engine_failed
         graphics_unused
         """,
     ),

@@ -24,7 +24,7 @@ from app.inference.worker.worker_errors import decode_lost
 from app.machine.hardware.cards import is_card_failure, is_card_short, is_crash
 from app.machine.hardware.cores import Threads
 from backends import worker_orders
-from backends.contract import NumberFormat, StageConfig
+from backends.contract import LLAMACPP, NumberFormat, StageConfig
 from backends.frames import (
     MAX_FRAME,
     BadFrame,
@@ -65,10 +65,18 @@ class RunOrder:
     card_bytes: int = 0  # the part of the memory that is on graphics cards
     code_cache: Path | None = None  # of the driver of its device
     family: str = ""  # of the model (app/core/model.py)
+    architecture: str = ""  # of the model, as in GGUF
 
     @property
     def needed_bytes(self) -> int:
         return self.layer_bytes + self.kv_bytes + self.work_bytes
+
+
+def _library_folder(config: StageConfig) -> list[str]:
+    """Return the folder that the worker imports its engine or its back end from, or nothing."""
+    if not config.library:
+        return []
+    return [config.library if config.engine != LLAMACPP else str(Path(config.library).parent)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +232,7 @@ class StageHost:
         try:
             name = Reason("layers_of", {"machine": self.machine})
             config = order.config
-            reads = [config.path, *([str(Path(config.library).parent)] if config.library else [])]
+            reads = [config.path, *_library_folder(config)]
             lent.worker = await Worker.start(
                 name, threads=threads, low_priority=True, reads=reads, exact=config.exact, code_cache=order.code_cache
             )
@@ -386,7 +394,7 @@ class StageHost:
     def _note_lost_device(self, lent: LentRun, error: AppError, opening_family: str = "") -> None:
         """Report the failure of a worker that used a graphics card, if it died by itself or hung."""
         config, failed = lent.order.config, lent.why is None or lent.why.code == "worker_hung"
-        if not config.device or not failed or lent.is_noted:
+        if not (config.device or config.engine != LLAMACPP) or not failed or lent.is_noted:
             return
         lent.is_noted = True
         if is_card_short(error):

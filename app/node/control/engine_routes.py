@@ -10,18 +10,26 @@ from aiohttp import web
 
 from app.api import requests
 from app.api.engine_packs import EnginePack, EnginePacks
-from app.core.errors import Refused
+from app.core.errors import BadInput, Refused
 from app.core.reasons import sentence
+from app.machine.settings import EngineSettings, SettingsStore
+from app.node.added_engine import AddedEngine
 from app.node.control.json_bodies import answer, body
 from app.node.graphics_cards import GraphicsCards
 from app.node.pack_copies import PackCopies
+from backends.contract import LLAMACPP, PYTORCH
+
+
+def _is_folder(folder: str) -> bool:
+    return Path(folder).is_absolute() and Path(folder).is_dir()
 
 
 class EngineRoutes:
     """Routes that list, install, copy, test, choose, export and remove engine packs."""
 
-    def __init__(self, graphics: GraphicsCards, copies: PackCopies) -> None:
+    def __init__(self, graphics: GraphicsCards, copies: PackCopies, added: AddedEngine, choices: SettingsStore) -> None:
         self._graphics, self._packs, self._copies = graphics, graphics.packs, copies
+        self._added, self._choices = added, choices
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -32,6 +40,7 @@ class EngineRoutes:
             web.post("/engines/copy/cancel", self.cancel),
             web.post("/engines/rollback", self.roll_back),
             web.post("/engines/test", self.test),
+            web.post("/engines/prefer", self.prefer),
             web.post("/engines/{name}/use", self.use),
             web.post("/engines/{name}/export", self.export),
             web.delete("/engines/{name}", self.remove),
@@ -70,6 +79,19 @@ class EngineRoutes:
         order = await body(request, requests.TestEngines)
         return answer(self._with_idle(await self._packs.test(order.backend or "")))
 
+    async def prefer(self, request: web.Request) -> web.Response:
+        """Prefer an engine that is installed apart, or llama.cpp again. Respond once it has been tested."""
+        order = await body(request, requests.PreferEngine)
+        chosen = EngineSettings()
+        if order.engine != LLAMACPP:
+            if not await asyncio.to_thread(_is_folder, order.folder):
+                raise BadInput("engine_folder", folder=order.folder)
+            chosen = EngineSettings("pytorch" if order.engine == PYTORCH else "apple", order.folder)
+        await self._choices.change(lambda now: msgspec.structs.replace(now, engine=chosen))
+        self._added.settings_changed()
+        await self._added.tested()
+        return answer(self._with_idle(await self._packs.packs()))
+
     async def use(self, request: web.Request) -> web.Response:
         return answer(self._with_idle(await self._packs.use(request.match_info["name"])))
 
@@ -77,7 +99,9 @@ class EngineRoutes:
         return answer(self._with_idle(await self._packs.remove(request.match_info["name"])))
 
     def _with_idle(self, packs: EnginePacks) -> EnginePacks:
-        return msgspec.structs.replace(packs, packs=list(map(self._told, packs.packs)), copy=self._copies.now)
+        return msgspec.structs.replace(
+            packs, packs=list(map(self._told, packs.packs)), copy=self._copies.now, added=self._added.state
+        )
 
     def _told(self, pack: EnginePack) -> EnginePack:
         """Return a pack with the reason added if no card currently computes through it, although it is in use."""

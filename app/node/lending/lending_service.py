@@ -45,6 +45,7 @@ from app.machine.hardware.cards import (
 from app.machine.hardware.cores import Threads
 from app.machine.prompt_vault import PromptVault
 from app.network import messages
+from app.node.added_engine import AddedEngine
 from app.node.lending.stage_uploads import BoundedExecutor, StageOffer, StageOffers, redact_paths, redacted_facts
 from app.node.verification.spare_memory import SpareMemory
 from backends.contract import (
@@ -83,6 +84,7 @@ def stage_request(
     threads: Threads,
     graphics: ComputingCard = PROCESSOR_ONLY,
     member: str = "",
+    added: AddedEngine | None = None,
 ) -> RunOrder:
     """Return the order with which the stage host opens an offered stage. Reads the stage file. Raises BadInput if
     the host's message does not match its offer.
@@ -90,6 +92,7 @@ def stage_request(
     graphics: the cards, one of which computes the stage if it can compute the model's family.
     member: the member that requested the stage. Measurements count only for this member, because it could pass off any
         layers as those of a well-known model.
+    added: the engine that the owner prefers to llama.cpp, which computes the stage if it can.
     """
     header = read_header(path)
     model = model_of(header, order.model, manifest.model_id)
@@ -99,7 +102,8 @@ def stage_request(
     role = Role.WHOLE if len(layers) == order.n_layers else Role.MIDDLE  # WHOLE receives token IDs
     if model.width != order.width or model.n_layers != len(layers):
         raise BadInput("manifest_odd", what=Reason("shape_mismatched"))
-    card = graphics.card_for(model.family)
+    engine = added.for_stage(model.architecture, exact=order.exact) if added else None
+    card = graphics.card_for(model.family) if engine is None else None
     # the comparison reads the file in place
     fits = manifest.total_bytes <= devices.memory().free_bytes
     config = StageConfig(
@@ -123,6 +127,9 @@ def stage_request(
         compared=card is not None and fits,  # unless its devices are proved, which is known once it is divided
         exact=order.exact,
     )
+    if engine is not None:
+        config = engine.config(config)
+    more_bytes = engine.more_bytes(header.tensors) if engine is not None else 0
     run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
     work = work_bytes(order.width, order.batch_rows, cells_read(order.slots, order.kv_cells, order.context))
     work += 4 * scored_rows(order.slots) * model.n_vocab if role is Role.WHOLE else 0
@@ -130,7 +137,7 @@ def stage_request(
         run,
         order.context,
         config,
-        layer_bytes=manifest.total_bytes,
+        layer_bytes=manifest.total_bytes + more_bytes,
         kv_bytes=model.kv_bytes(model.layers, order.kv_cells, order.slots, order.kv),
         work_bytes=work,
         parts=StageParts.of(
@@ -143,6 +150,7 @@ def stage_request(
         ),
         code_cache=card.code_cache if card else None,
         family=model.family,
+        architecture=model.architecture,
     )
 
 
@@ -256,6 +264,7 @@ class LendingService:
     ) -> None:
         self._graphics = graphics
         self.vault: PromptVault | None = None  # keeps the prompts of hosts on disk
+        self.added_engine: AddedEngine | None = None  # the engine that the owner prefers to llama.cpp
         lender.on_device_lost = self._device_lost
         lender.on_device_short = lambda pipeline: graphics.ran_short({pipeline})
         self.stage_host, self._stages, self._threads = lender, stages, threads
@@ -539,7 +548,16 @@ class LendingService:
             self._drop(pipeline, run)
         await _answer(send, answer)
 
+    def _label(self, config: StageConfig) -> str:
+        """Return the engine or the cards that compute a stage, or "" for the processor with llama.cpp."""
+        engine = self.added_engine.label_of(config) if self.added_engine else ""
+        return engine or label_of(self._graphics.computing, config)
+
     def _device_lost(self, config: StageConfig, opening_family: str) -> None:
+        if config.engine != LLAMACPP:
+            if self.added_engine is not None:
+                self.added_engine.crashed(config)
+            return
         lose_card(self._graphics, config.devices, opening_family)
 
     async def _loaded(self, run: _Run, order: messages.OpenStage) -> messages.StageReady:
@@ -547,10 +565,10 @@ class LendingService:
         path = await self._executor.run(self._stages.path, offer.stage_id)
         if path is None:
             raise StageLost("stage_gone")
-        graphics = self._graphics
+        graphics, added = self._graphics, self.added_engine
         while True:
             request = await self._executor.run(
-                stage_request, order, path, offer.manifest, threads, graphics, run.member
+                stage_request, order, path, offer.manifest, threads, graphics, run.member, added
             )
             self._terms.require()  # lending may have stopped while the file was read
             cards = graphics.cards_for(request.family)
@@ -558,6 +576,10 @@ class LendingService:
                 request, opened, was_short = await self._open_divided(request, threads)
                 break
             except AppError as error:
+                if added is not None and request.config.engine != LLAMACPP:
+                    added.failed(request.config, request.architecture, error)
+                    added = None  # llama.cpp computes this stage
+                    continue
                 if (why := refusal_of(error)) is not None:
                     for card in refusing(cards, why):
                         graphics.judge(card, request.family, why)
@@ -571,7 +593,7 @@ class LendingService:
             epoch=order.epoch,
             memory_bytes=opened.memory_bytes,
             fetched_bytes=offer.fetched_bytes,
-            card=label_of(self._graphics.computing, request.config)[: messages.MAX_TEXT_CHARACTERS],
+            card=self._label(request.config)[: messages.MAX_TEXT_CHARACTERS],
             card_short=was_short,
             work_bytes=max(opened.device_work.values(), default=0),
         )

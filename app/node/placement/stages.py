@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.api.plans import Progress
-from app.catalog.gguf.gguf_file import part_paths
+from app.catalog.gguf.gguf_file import part_paths, read_header
 from app.catalog.shelf import Entry, Shelf
 from app.catalog.stages.cut import Cut
 from app.catalog.stages.stage_store import StageStore
@@ -44,6 +44,7 @@ from app.machine.hardware.cards import (
 )
 from app.machine.prompt_vault import OWN
 from app.network import messages
+from app.node.added_engine import AddedEngine
 from app.node.cancellation import in_thread, run_until
 from app.node.control.json_bodies import Report
 from app.node.downloads.transfer_rate import TransferRate
@@ -121,6 +122,7 @@ class PlacementServices:
     reservation: Reservation
     graphics: ComputingCard = PROCESSOR_ONLY
     prompts: PromptIndex | None = None
+    added_engine: AddedEngine | None = None  # the engine that the owner prefers to llama.cpp
 
 
 @dataclass(slots=True)
@@ -453,7 +455,8 @@ class StageSet:
         config = await self._load_local(worker, stage, run, path)
         self._tell(stage, "loading", 1, 1)
         client = self._client(stage, run, worker, config)
-        label = label_of(self._sources.graphics.computing, config)
+        added = self._sources.added_engine
+        label = (added.label_of(config) if added else "") or label_of(self._sources.graphics.computing, config)
         return OpenRun(stage, run, path, client, closing, label, self._were_cards_short, config)
 
     def _release(self, pipeline: bytes) -> None:
@@ -465,6 +468,8 @@ class StageSet:
         """Load a stage on the cards or, if they do not compute this family, on the processor."""
         graphics, family = self._sources.graphics, self._entry.model.family
         config = self._sizes.config(stage, self._entry, path)
+        if (own := await self._load_with_added_engine(worker, stage, run, config)) is not None:
+            return own
         while cards := self._cards:
             fits = stage.weight_bytes <= devices.memory().free_bytes  # the comparison reads the file in place
             on_card = self._sizes.config(stage, self._entry, path, cards[0], compared=fits)
@@ -488,6 +493,34 @@ class StageSet:
                     prove(graphics, on_card, family)
                 return on_card
         await open_run(worker, run, self._sizes.context, config)
+        return config
+
+    async def _load_with_added_engine(
+        self, worker: Worker, stage: PlannedStage, run: Run, config: StageConfig
+    ) -> StageConfig | None:
+        """Load a stage with the engine that the owner prefers. Return None if llama.cpp must compute it.
+
+        Neither PyTorch nor MLX computes pictures here, so a model that may get some stays with llama.cpp.
+        """
+        added, architecture = self._sources.added_engine, self._entry.model.architecture
+        if added is None or self._sizes.picture_rows:
+            return None
+        engine = added.for_stage(architecture, exact=self._sizes.exact)
+        if engine is None:
+            return None
+        config = engine.config(config)
+        try:
+            header = await asyncio.to_thread(read_header, Path(config.path))
+            more_bytes, free_bytes = engine.more_bytes(header.tensors), devices.memory().free_bytes
+            needed_bytes = stage.total_bytes + more_bytes
+            if needed_bytes > free_bytes:
+                raise DoesNotFit("engine_no_room", needed_bytes=needed_bytes, free_bytes=free_bytes)
+            await open_run(worker, run, self._sizes.context, config)
+        except AppError as error:
+            added.failed(config, architecture, error)
+            if worker.died is not None:
+                raise
+            return None
         return config
 
     async def _open_divided(
