@@ -116,6 +116,12 @@ class AddedEngine:
             problem_facts=why,
         )
 
+    @property
+    def label(self) -> str:
+        """The engine that computes here instead of llama.cpp, or "" if none does."""
+        usable = self._usable if self._tested == self._settings() else None
+        return usable.label if usable else ""
+
     def settings_changed(self) -> None:
         """Note that the owner's choice may have changed."""
         if self._tested != self._settings():

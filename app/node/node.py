@@ -117,6 +117,7 @@ class Node:
         self.changed.subscribe(self.graphics.changed)
         self.added_engine = AddedEngine(lambda: self.settings.engine, self.changed, self.journal.note)
         self.hardware = Hardware(threads, self.changed, self.graphics)
+        self.hardware.added_engine = self.added_engine
         self.lending_policy = LendingPolicy(
             choices,
             self._uses,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from shutil import disk_usage, rmtree
+from typing import Protocol
 
 from app.catalog.gguf.model_shape_reader import run_bytes, tensor_bytes
 from app.catalog.stages import synthetic_stage
@@ -158,6 +159,17 @@ class TrialRun:
         return _EXPONENT + self._halves[start : start + 2 * self._run.width]
 
 
+class OtherEngine(Protocol):
+    """An engine that computes stages instead of llama.cpp. app/node/added_engine.py implements this."""
+
+    @property
+    def folder(self) -> str:
+        """The folder that it is imported from."""
+
+    def config(self, config: StageConfig) -> StageConfig:
+        """Return the configuration of a stage that this engine computes."""
+
+
 @dataclass(frozen=True, slots=True)
 class BenchmarkSettings:
     """The settings of a measurement. They match the settings with which this node would run the layers."""
@@ -169,6 +181,7 @@ class BenchmarkSettings:
     low_priority: bool = True  # as for lent layers
     card: Card | None = None  # None: the processor
     exact: bool = False  # use the processor instructions that all common computers have
+    engine: OtherEngine | None = None  # computes instead of llama.cpp
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,12 +257,12 @@ async def measure(
 
 async def _measured(shape: ModelShape, folder: Path, settings: BenchmarkSettings, monitor: BenchmarkMonitor) -> Speed:
     longest = longest_run(shape, settings)
-    card = settings.card
+    card, engine = settings.card, settings.engine
     start = Worker.start(
         HERE,
         threads=settings.threads,
         low_priority=settings.low_priority,
-        reads=[folder, *([card.library.parent] if card else [])],
+        reads=[folder, *([card.library.parent] if card else []), *([engine.folder] if engine else [])],
         exact=settings.exact,
         code_cache=card.code_cache if card else None,
     )
@@ -391,13 +404,15 @@ class _Trial:
 
     def _config(self, engine: str, path: str, role: Role, n_layers: int, traits: FamilyTraits) -> StageConfig:
         card = self._settings.card if engine == LLAMACPP else None
-        return StageConfig(
+        config = StageConfig(
             engine=engine, path=path, embedding_path="", role=role, layers=Layers(0, n_layers),
             width=self._shape.width, slots=SLOTS, kv_cells=CELLS,
             batch_rows=self._settings.batch_rows, threads=self._settings.threads.most,
             begin_threads=self._settings.threads.begin, any_engine=True, traits=traits,
             device=card.name if card else "", library=str(card.library) if card else "",
         )  # fmt: skip
+        other = self._settings.engine
+        return other.config(config) if other and engine == LLAMACPP else config
 
 
 @contextmanager

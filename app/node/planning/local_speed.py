@@ -41,6 +41,7 @@ from app.machine.hardware.engines import Engine
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.machine.sensors.card_use import CardReading
+from app.node.added_engine import AddedEngine, UsableEngine
 from app.node.verification.spare_memory import SpareMemory
 from backends.contract import LLAMACPP
 
@@ -133,18 +134,26 @@ class Hardware:
         self._engines: list[Engine] = []
         self._listed_card: IdleCard | None = None
         self._asking = asyncio.Lock()
+        self.added_engine: AddedEngine | None = None  # the engine that the owner prefers to llama.cpp
 
     @property
     def device(self) -> str:
         """The processor's name and, once the engines have been probed, their devices."""
         labels = Counter(card.label for card in self._graphics.computing)
         parts = [label if n == 1 else f"{n} × {label}" for label, n in labels.items()]
+        if self.added_engine and (label := self.added_engine.label):
+            parts = [label, *parts]
         return " · ".join([*parts, engines.describe(self.processor, self._engines)])[:MAX_DEVICE_TEXT]
 
     @property
     def card(self) -> Card | None:
         """The best graphics card that computes, or None if the processor does."""
         return self._graphics.card
+
+    def engine_for(self, conditions: SpeedConditions) -> UsableEngine | None:
+        """Return the engine that computes a family instead of llama.cpp, or None."""
+        architecture = conditions.family.partition(" ")[0]
+        return self.added_engine.for_stage(architecture, exact=conditions.exact) if self.added_engine else None
 
     def card_for(self, family: str) -> Card | None:
         """Return the graphics card that computes a family, or None if the processor does."""
@@ -219,7 +228,9 @@ class Hardware:
     async def setup(self, conditions: SpeedConditions) -> Setup:
         """Return the setup under which a speed would be measured now."""
         build = "".join(engine.build for engine in await self.engines() if engine.name == LLAMACPP)
-        card = self.card_for(conditions.family)
+        if (engine := self.engine_for(conditions)) is not None:
+            build = f"{build} {engine.label}"
+        card = self.card_for(conditions.family) if engine is None else None
         device = f"{card.label} {card.api} {card.library.parent.name}" if card else self.processor
         return Setup(build, device, self.threads.most, conditions.batch_rows, conditions.exact)
 
@@ -421,7 +432,8 @@ class LocalSpeed:
         self, shape: ModelShape, conditions: SpeedConditions, report: Report, disturbed_s: float
     ) -> Speed:
         hardware, question = self._here.hardware, _Question(shape, conditions, is_own=True)
-        setup, card = await hardware.setup(conditions), hardware.card_for(conditions.family)
+        setup, engine = await hardware.setup(conditions), hardware.engine_for(conditions)
+        card = hardware.card_for(conditions.family) if engine is None else None
         key = measurement_key(setup, shape, head=True)
         free = (card or devices.memory()).free_bytes
         gauge = BenchmarkSettings(
@@ -432,6 +444,7 @@ class LocalSpeed:
             low_priority=False,
             card=card,
             exact=conditions.exact,
+            engine=engine,
         )
         speed = await self._measured_once(key, question, gauge, report, disturbed_s)
         if card is None or not hardware.overflows:
@@ -480,7 +493,9 @@ class LocalSpeed:
     ) -> Speed:
         hardware, threads = self._here.hardware, self._here.lent_threads()
         setup = replace(await hardware.setup(conditions), threads=threads.most)
-        key, card, beside = measurement_key(setup, shape, head=False), hardware.card_for(conditions.family), ""
+        engine = hardware.engine_for(conditions)
+        card = hardware.card_for(conditions.family) if engine is None else None
+        key, beside = measurement_key(setup, shape, head=False), ""
         if card is not None and hardware.overflows:
             beside = measurement_key(hardware.processor_setup(setup), shape, head=False)
         if disturbed_s is None:
@@ -501,7 +516,7 @@ class LocalSpeed:
             else:
                 allowed = min(most_bytes, card.free_bytes)
             gauge = BenchmarkSettings(
-                threads, conditions.batch_rows, allowed, head=False, card=card, exact=conditions.exact
+                threads, conditions.batch_rows, allowed, head=False, card=card, exact=conditions.exact, engine=engine
             )
             question = _Question(shape, conditions, is_own=False)
             try:
