@@ -154,7 +154,7 @@ def _added_line(added: AddedEngine) -> str:
         return f"{label}: being tested."
     if not added.used:
         return f"{label}: not used. {terminal_text.line(added.problem or '')}".rstrip()
-    return f"{label}: preferred. llama.cpp computes what it cannot."
+    return f"{label}: preferred. llama.cpp computes the models that it cannot."
 
 
 def check_packs(backend: TestedArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:

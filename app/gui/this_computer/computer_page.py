@@ -13,6 +13,7 @@ from app.gui.app.app_context import AppContext
 from app.gui.app.page import Page
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
+from app.gui.this_computer.added_engine_card import AddedEngineCard
 from app.gui.this_computer.cards_card import CardsCard
 from app.gui.this_computer.engines_card import EnginesCard
 from app.gui.this_computer.hardware_card import HardwareCard
@@ -60,6 +61,7 @@ class ComputerPage(Page):
             lambda: self._add(self.hardware),
             lambda: self._add(self.graphics),
             lambda: self._add(self.engines),
+            lambda: self._add(self.added_engine),
             lambda: self._add(card(self.autostart)),
             self._begin,
         )
@@ -93,6 +95,10 @@ class ComputerPage(Page):
         return EnginesCard(self.services)
 
     @cached_property
+    def added_engine(self) -> AddedEngineCard:
+        return AddedEngineCard(self.services)
+
+    @cached_property
     def autostart(self) -> AutostartSwitch:
         return AutostartSwitch(self.services)
 
@@ -122,6 +128,7 @@ class ComputerPage(Page):
         self.hardware.refresh()
         self.graphics.watch(True)
         self.engines.refresh()
+        self.added_engine.refresh()
         self.rules.programs.refresh()
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802  Qt's name

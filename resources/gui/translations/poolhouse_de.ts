@@ -213,6 +213,57 @@
     </message>
 </context>
 <context>
+    <name>AddedEngineCard</name>
+    <message>
+        <source>Changing the engine…</source>
+        <translation>Das Rechenprogramm wird gewechselt …</translation>
+    </message>
+    <message>
+        <source>Choose the folder with PyTorch or MLX</source>
+        <translation>Ordner mit PyTorch oder MLX wählen</translation>
+    </message>
+    <message>
+        <source>Engine</source>
+        <translation>Rechenprogramm</translation>
+    </message>
+    <message>
+        <source>Folder: {folder}</source>
+        <translation>Ordner: {folder}</translation>
+    </message>
+    <message>
+        <source>Poolhouse comes with llama.cpp. You can install PyTorch or MLX into a folder and use it instead.</source>
+        <translation>Poolhouse bringt llama.cpp mit. Sie können PyTorch oder MLX in einen Ordner installieren und stattdessen nutzen.</translation>
+    </message>
+    <message>
+        <source>Testing the engine…</source>
+        <translation>Das Rechenprogramm wird getestet …</translation>
+    </message>
+    <message>
+        <source>Use PyTorch or MLX…</source>
+        <translation>PyTorch oder MLX nutzen …</translation>
+    </message>
+    <message>
+        <source>Use llama.cpp</source>
+        <translation>llama.cpp nutzen</translation>
+    </message>
+    <message>
+        <source>llama.cpp computes on this computer.</source>
+        <translation>Auf diesem Computer rechnet llama.cpp.</translation>
+    </message>
+    <message>
+        <source>{engine} computes on this computer. llama.cpp computes the models that it cannot.</source>
+        <translation>Auf diesem Computer rechnet {engine}. Modelle, die es nicht kann, rechnet llama.cpp.</translation>
+    </message>
+    <message>
+        <source>{engine} is being tested. Until then, llama.cpp computes.</source>
+        <translation>{engine} wird getestet. Bis dahin rechnet llama.cpp.</translation>
+    </message>
+    <message>
+        <source>{engine} is not used, so llama.cpp computes.</source>
+        <translation>{engine} wird nicht genutzt; es rechnet llama.cpp.</translation>
+    </message>
+</context>
+<context>
     <name>AddressForm</name>
     <message>
         <source>Address of {machine}</source>
