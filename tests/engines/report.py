@@ -20,8 +20,8 @@ BEGIN = "## PyTorch\n"
 HEAD = (
     BEGIN
     + """
-A stage can also be computed by PyTorch {version} (`backends/pytorch`), from the same files. `make engines` installs it for the
-tests, into an environment of its own. The rest of this page is written by `python -m tests.engines.report`.
+A stage can also be computed by PyTorch {version} (`backends/pytorch`), from the same files. `make engines` installs it
+for the tests, into an environment of its own. The rest of this page is written by `python -m tests.engines.report`.
 
 Weights stay packed on a graphics card and are unpacked for each product; on a processor they are unpacked once, into
 float32, so a stage there takes 4 bytes a weight. F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K and MXFP4

@@ -216,7 +216,7 @@
     <name>AddedEngineCard</name>
     <message>
         <source>Changing the engine…</source>
-        <translation>Das Rechenprogramm wird gewechselt …</translation>
+        <translation>Das Rechenprogramm wird gewechselt…</translation>
     </message>
     <message>
         <source>Choose the folder with PyTorch or MLX</source>
@@ -236,11 +236,11 @@
     </message>
     <message>
         <source>Testing the engine…</source>
-        <translation>Das Rechenprogramm wird getestet …</translation>
+        <translation>Das Rechenprogramm wird getestet…</translation>
     </message>
     <message>
         <source>Use PyTorch or MLX…</source>
-        <translation>PyTorch oder MLX nutzen …</translation>
+        <translation>PyTorch oder MLX nutzen…</translation>
     </message>
     <message>
         <source>Use llama.cpp</source>
