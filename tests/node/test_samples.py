@@ -29,8 +29,8 @@ LIAR = """
     from backends.llamacpp.stage import LlamaStage
     honest = LlamaStage.forward
 
-    def lying(self, batch, due):
-        out = honest(self, batch, due)
+    def lying(self, batch, *more):
+        out = honest(self, batch, *more)
         if not isinstance(out, Hidden):
             return out
         n_rows = sum(segment.n_tokens for segment in out.segments)
@@ -53,16 +53,15 @@ def changed(folder: Path, package: str, source: str) -> str:
 
 
 @pytest.fixture
-def pool(tmp_path: Path) -> Iterator[tuple[TestNode, TestNode]]:
-    """A host that looks often, a lender whose worker changes some rows a little, and an honest spare."""
+def pool(tmp_path: Path) -> Iterator[tuple[TestNode, TestNode, TestNode]]:
+    """A host that looks often, a lender whose worker changes some rows a little, and an honest spare to pair later."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", changed(tmp_path / "hurried", "app", HURRIED))
         with node(tmp_path / "den", "den") as den, node(tmp_path / "shed", "shed") as shed:
             patch.setenv("PYTHONPATH", changed(tmp_path / "liar", "backends", LIAR))
             with node(tmp_path / "attic", "attic") as attic:
                 pair(den, attic)
-                pair(den, shed)
-                yield den, attic
+                yield den, attic, shed
 
 
 async def until(host: NodeClient, holds: Any) -> Json:
@@ -73,11 +72,14 @@ async def until(host: NodeClient, holds: Any) -> Json:
 
 
 @pytest.mark.long
-async def test_a_lender_that_gives_wrong_numbers_is_found_and_replaced(pool: tuple[TestNode, TestNode]) -> None:
-    den, attic = pool
+async def test_a_lender_that_gives_wrong_numbers_is_found_and_replaced(
+    pool: tuple[TestNode, TestNode, TestNode],
+) -> None:
+    den, attic, shed = pool
     key = attic.ready["id"]
     async with den.client() as host:
         await host.work("POST", "/load", {"model": "guide", "split": [3, 3, 2]})
+        await asyncio.to_thread(pair, den, shed)  # only now, because the plan could choose it otherwise
         await until(host, lambda now: now["loaded"]["ahead"])  # on the shed
         first = await host.work("POST", "/ask", ASK)
         assert first["doubted"] == []
