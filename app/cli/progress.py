@@ -31,13 +31,13 @@ WORDS = {
     "moving": "Moving models",
     "testing_card": "Testing the graphics card",
     "planning": "Planning",
-    "cutting": "Cutting layers",
+    "cutting": "Extracting layers",
     "measuring": "Measuring",
     "preparing": "Preparing layers",
     "sending": "Sending layers",
     "fetching": "Fetching layers",
     "loading": "Loading layers",
-    "opening": "Opening layers",
+    "opening": "Starting layers",
     "waiting": "Waiting",
 }
 

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from app.node.updates.updater import Offer, Updater
 
 RESTART = "Restart Poolhouse to use it: `poolhouse update --restart`."
-ASKED = {"asked": "its owner is asked", "settled": "it has this version, or its owner has said no"}
+ASKED = {"asked": "asked on its screen", "settled": "already updated, or declined by its owner"}
 
 
 def update(
-    check: Annotated[bool, typer.Option("--check", help="Only say whether there is a newer version.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check whether there is a newer version.")] = False,
     source: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
@@ -44,7 +44,7 @@ def update(
             show_default=False,
         ),
     ] = None,
-    rollback: Annotated[bool, typer.Option("--rollback", help="Go back to the version before.")] = False,
+    rollback: Annotated[bool, typer.Option("--rollback", help="Go back to the previous version.")] = False,
     restart: Annotated[
         bool, typer.Option("--restart", help="Restart the running node with the installed version.")
     ] = False,
@@ -75,7 +75,7 @@ def update(
     updater = Updater(Build.of_this_copy(), VersionStore.of_this_process(), node_home.root / VERSIONS)
     if rollback:
         version = updater.roll_back()
-        words = f"Poolhouse {version} is used from the next start on. {terminal_text.with_home(RESTART)}"
+        words = f"Poolhouse {version} will be used from the next start. {terminal_text.with_home(RESTART)}"
         out.result({"version": version}, lambda: words)
         return
     _install(updater, node_home, source, out, check=check, yes=yes)
@@ -120,7 +120,7 @@ def _install(updater: Updater, home: Home, folder: Path | None, out: Output, *, 
     }
     words = f"Poolhouse {release.version} is available ({size(offer.download_bytes)} to download)."
     if offer.is_staged:
-        words += " It is being released gradually, and this computer is not among the first."
+        words += " It is being released gradually. This computer gets it a little later."
     if warning := _warning(home, release):
         facts["warning"] = warning
         words += f" {terminal_text.line(warning)}"

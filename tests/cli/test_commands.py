@@ -68,16 +68,16 @@ def test_status_shows_what_came_of_forecasts(poolhouse: Any, answering: Any) -> 
     answering({("GET", "/status"): SNAPSHOT | {"forecasts": known, "loaded": loaded}})
     shown = " ".join(poolhouse("status").out.split())
     assert (
-        "Last answer (9 prompt tokens, 30 in the answer): first word after 0.40 s, forecast 0.4–0.6 s; "
+        "Last answer (9 prompt tokens, 30 in the answer): first token after 0.40 s, forecast 0.4–0.6 s; "
         "then 15.0 tok/s, forecast 10–15 tok/s." in shown
     )
     quick = forecasts_view(convert(last | {"ttft_s": 0.004}, AnswerOutcome), ForecastErrors())
-    assert "first word after 4.0 ms, forecast" in str(quick[0])
+    assert "first token after 4.0 ms, forecast" in str(quick[0])
     broken = forecasts_view(convert(last | {"interruptions": 1}, AnswerOutcome), ForecastErrors())
     assert str(broken[0]).endswith("forecast 10–15 tok/s. This includes the time it took to replace a lost machine.")
-    assert "Over 7 answers, the median error of the forecast was 20% for the first word and 12% for the rest." in shown
+    assert "Over 7 answers, the median error of the forecast was 20% for the first token and 12% for the rest." in shown
     far = forecasts_view(None, ForecastErrors(answers=7, ttft_error=80.09, decode_error=1.0))
-    assert "was a factor of 81 for the first word and 100% for the rest." in str(far[0])
+    assert "was a factor of 81 for the first token and 100% for the rest." in str(far[0])
 
 
 def test_a_guest_s_status_and_shelf_say_who_answers(poolhouse: Any, answering: Any) -> None:

@@ -33,7 +33,7 @@ def test_the_list(poolhouse: Any, answering: Any) -> None:
     assert f"Copied from study. Checksum {'e' * 64}" in lines
     assert "vulkan-0.3.36-linux-x86_64-12345678, 43.0 MiB, built on 2026-11-30: in use." in lines
     assert "It was built without bf16 arithmetic. Big card: 8.0 GiB, memory of its own." in lines
-    assert "vulkan-old, 43.0 MiB, built on 2026-11-30: used before." in lines
+    assert "vulkan-old, 43.0 MiB, built on 2026-11-30: previously used." in lines
     assert "vulkan-bad, 43.0 MiB, built on 2026-11-30: not used. No card." in lines
 
 
@@ -86,10 +86,8 @@ def test_a_pack_whose_card_is_switched_off_is_not_called_in_use(poolhouse: Any, 
     idle = "Big card is not used. It is switched off."
     answering({("GET", "/engines"): {"packs": [{**PACK, "idle": idle}]}})
     lines = " ".join(poolhouse("engine", "list").out.split())
-    assert (
-        "built on 2026-11-30: chosen, but it computes nothing now. Big card is not used. It is switched off." in lines
-    )
-    assert "in use" not in lines
+    assert "built on 2026-11-30: selected, but not in use now. Big card is not used. It is switched off." in lines
+    assert ", in use" not in lines
 
 
 def test_without_a_node_the_packs_of_the_home_are_changed(poolhouse: Any, home: Path, tmp_path: Path) -> None:
@@ -128,7 +126,7 @@ def test_what_others_offer(poolhouse: Any, answering: Any) -> None:
     lines = " ".join(poolhouse("engine", "offers").out.split())
     assert f"vulkan-0.3.36-linux-x86_64 from study, 43.0 MiB, built on 2026-11-30 Checksum {'c' * 64}" in lines
     assert "from old, 43.0 MiB, built on 2026-11-30 It is for another engine." in lines
-    assert "1.0 MiB of it are here already" in lines
+    assert "1.0 MiB of it is already here" in lines
     answering({("GET", "/engines/offers"): {"offers": []}})
     assert "`poolhouse share on`" in poolhouse("engine", "offers").out
 
@@ -143,7 +141,7 @@ def test_a_copy_asks_for_the_confirmed_hash_and_waits(poolhouse: Any, answering:
     assert all(method == "GET" for method, _, _ in node.asked)
     named = ("engine", "copy", "vulkan", "--from", "study", "--checksum")
     for missing in (("engine", "copy", "vulkan", "--yes"), (*named, "c" * 15, "--yes")):
-        assert "With --yes, a copy needs --from" in poolhouse(*missing).err
+        assert "To copy a pack with --yes, add --from" in poolhouse(*missing).err
     assert "No machine offers" in poolhouse(*named, "d" * 16, "--yes").err
     assert all(method == "GET" for method, _, _ in node.asked)
     said = poolhouse(*named, "C" * 16, "--yes")

@@ -377,7 +377,7 @@ def test_a_fault_of_the_node_without_a_json_answer(poolhouse: Any, answering: An
         (("ask", "x", "-t", "nan"), "Give a number from 0 to 10."),
         (("pull", "--cancel"), "Add the name of the model: `poolhouse pull MODEL --home "),
         (("pull", "--name", "x"), "Add the name of the model: `poolhouse pull MODEL --home "),
-        (("lend", "--pause", "0"), "A pause of 0 is no pause."),
+        (("lend", "--pause", "0"), "The pause cannot be 0."),
         (("status", "--x"), "No such option: --x. `poolhouse status --help` lists them all."),
         (("status", "--jsn"), "No such option: --jsn. Did you mean --json?"),
         (("ask", "x", "--max", "9"), "No such option: --max. Did you mean --max-tokens?"),

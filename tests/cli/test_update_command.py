@@ -71,7 +71,7 @@ def test_who_is_asked_and_who_need_not_be(poolhouse: Callable[..., Said], answer
     ]  # fmt: skip
     answering({("POST", "/updates/ask"): {"machines": machines, "version": "99.1"}})
     assert poolhouse("update", "--all").out.splitlines() == [
-        "attic: its owner is asked",
-        "cellar: it has this version, or its owner has said no",
+        "attic: asked on its screen",
+        "cellar: already updated, or declined by its owner",
         "den: update it by hand",
     ]

@@ -60,7 +60,7 @@ def test_the_command_line_runs(computer: Windows) -> None:
     command = computer.installed / "bin" / "poolhouse.exe"
     helped = computer.run(command, "--help")
     assert helped.returncode == 0
-    assert "Add a model file to the shelf." in helped.stdout
+    assert "Add a model file to this computer's models." in helped.stdout
     assert computer.run(command, "lod", "x").returncode == 2
     switched = computer.run(command, "autostart", "on")
     assert switched.returncode == 0, switched.stderr

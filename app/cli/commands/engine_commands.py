@@ -221,7 +221,7 @@ def _state(pack: EnginePack) -> str:
     if pack.current:
         if pack.problem:
             return "not usable"
-        return "chosen, but it computes nothing now" if pack.idle else "in use"
+        return "selected, but not in use now" if pack.idle else "in use"
     if pack.problem:
         return "not used"
-    return "used before" if pack.previous else "not in use"
+    return "previously used" if pack.previous else "not in use"

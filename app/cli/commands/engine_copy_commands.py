@@ -67,7 +67,7 @@ def copy(
 ) -> None:
     """Copy an engine pack from another machine in the household, test it, and use it if it passes.
 
-    With --yes, name the machine and the checksum, so that no other pack than the one that you know can be copied.
+    With --yes, also give the machine and the checksum, so that only the pack that you know can be copied.
     """
     out = Output(as_json)
     if yes and (source is None or len(checksum or "") < FEWEST_DIGITS):
@@ -76,8 +76,8 @@ def copy(
     machine = terminal_text.name(offer.name)
     came = f" {machine} copied it from {terminal_text.name(offer.copied_from)}." if offer.copied_from else ""
     out.confirm(
-        f"{terminal_text.line(offer.pack)} ({size(offer.size_bytes)}) is a program. It would run on this computer "
-        f"with your rights, and {machine} alone vouches for it: Poolhouse cannot tell what it does.{came} "
+        f"{terminal_text.line(offer.pack)} ({size(offer.size_bytes)}) is a program that would run on this computer "
+        f"with your permissions. It comes from {machine}, and Poolhouse can't check what it does.{came} "
         f"Its checksum is {offer.sha256}. Copy it from {machine} and use it?",
         yes,
     )
@@ -173,9 +173,9 @@ def _lines(offer: EngineOffer) -> list[str]:
     if offer.problem:
         lines.append(f"  {terminal_text.line(offer.problem)}")
     elif offer.installed:
-        lines.append("  It is installed here already.")
+        lines.append("  This pack is already installed.")
     elif offer.here_bytes:
-        lines.append(f"  {size(offer.here_bytes)} of it are here already, from a copy that was interrupted.")
+        lines.append(f"  {size(offer.here_bytes)} of it is already here, from a copy that was interrupted.")
     if offer.copied_from:
         lines.append(f"  Copied from {terminal_text.name(offer.copied_from)}.")
     lines.append(f"  Checksum {offer.sha256}")

@@ -38,7 +38,7 @@ def _option(names: str, metavar: str, words: str) -> Any:
     return typer.Option(names, metavar=metavar, help=words, show_default=False)
 
 
-TimeArgument = Annotated[Words, typer.Argument(metavar="[TIME]", help="With --pause: for how long, such as 1h or 30m.")]
+TimeArgument = Annotated[Words, typer.Argument(metavar="[TIME]", help="How long to pause, such as 1h or 30m.")]
 PauseOption = Annotated[bool, typer.Option("--pause", help="Lend nothing until --resume.")]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Lend again according to the rules.")]
 StopOption = Annotated[bool, typer.Option("--stop", help="Take everything back at once, even from a running answer.")]
@@ -267,7 +267,7 @@ def _pause_request(pause: bool, resume: bool, stop: bool, time: str | None) -> t
         raise typer.BadParameter(f"It is not clear what '{time}' is for. {_suggestion(time)}")
     seconds = read_duration(time) if time else None
     if seconds == 0:
-        raise typer.BadParameter("A pause of 0 is no pause. Give a time such as 30m, or none to pause until --resume.")
+        raise typer.BadParameter("The pause cannot be 0. Give a time such as 30m, or no time to pause until --resume.")
     if stop:
         return "/lending/pause", {"at_once": True}
     if pause:

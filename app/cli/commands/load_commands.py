@@ -52,7 +52,9 @@ ShapeOption = Annotated[
 
 MovedModelArgument = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Argument(metavar="[MODEL]", help="Without it, the model that answers by default.", show_default=False),
+    typer.Argument(
+        metavar="[MODEL]", help="The model whose layers move back (default: the one that answers).", show_default=False
+    ),
 ]
 OneModelArgument = Annotated[
     Optional[str],  # noqa: UP045
@@ -104,8 +106,9 @@ DraftOption = Annotated[
     typer.Option(
         "--draft",
         help=(
-            "A smaller model with the same tokens, which writes ahead on this computer so that several tokens are "
-            "checked at once. auto chooses one if it fits. Try whether that is faster: on small computers it is not."
+            "A draft model: a smaller model with the same tokens that guesses the next ones, so that the loaded model "
+            "can check several at once. It runs on this computer. auto chooses one if it fits. Compare the speeds: on "
+            "small computers, it is not faster."
         ),
     ),
 ]

@@ -63,7 +63,7 @@ def import_file(
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add a model file to the shelf."""
+    """Add a model file to this computer's models."""
     from app.api.models import ModelResponse
     from app.cli.progress import show_progress
 
@@ -118,7 +118,7 @@ def _without_part(path: Path) -> str:
 
 
 def rm(model: ModelArgument, yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Remove a model from the shelf. Its file is deleted only if it was downloaded here."""
+    """Remove a model from this computer. Its file is deleted only if it was downloaded here."""
     from app.api.models import ModelResponse, RemoveModelResponse
     from app.client import segment
 

@@ -27,7 +27,7 @@ DeviceArgument = Annotated[
 ]
 HALF = 48  # characters of a fingerprint in one line: 16 bytes
 WARNS_ONCE = (
-    "The browser shows a warning the first time, because this computer vouches for its own certificate. "
+    "The browser shows a warning the first time because this computer made its own certificate. "
     "Compare the fingerprint there, then continue."
 )
 

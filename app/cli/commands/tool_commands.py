@@ -26,7 +26,7 @@ MAX_IMPORT_BYTES = 1 << 20
 STATES = {"off": "is off", "ready": "is on", "starting": "is starting", "running": "is on", "failed": "failed"}
 WORDS = {"ask": "asks each time", "always": "always allowed", "never": "never allowed"}
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Your name for the server.", parser=read_name)]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of the server.", parser=read_name)]
 CommandArgument = Annotated[
     Optional[list[str]],  # noqa: UP045  typer reads it at run time
     typer.Argument(
@@ -164,9 +164,7 @@ def try_server(name: NameArgument, home: HomeOption = None, as_json: JsonOption 
             about = terminal_text.line(tool.description)
             lines.append(f"  {terminal_text.name(tool.name)} ({WORDS[tool.permission]}): {about[:200]}")
         if server.n_left_out:
-            lines.append(
-                f"{server.n_left_out:,} more tools are left out, because so many would fill a model's context."
-            )
+            lines.append(f"{server.n_left_out:,} more tools are left out because they would fill a model's context.")
         return _lines(lines)
 
     Output(as_json).result(server, view)

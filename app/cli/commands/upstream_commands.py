@@ -27,7 +27,7 @@ MAX_KEY_CHARACTERS = 1000  # the node's own limit
 
 KEY_STATES = {True: "yes", False: "no", None: "unknown, because the key store cannot be opened"}
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Your name for the server.", parser=read_name)]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The name of the server.", parser=read_name)]
 UrlArgument = Annotated[str, typer.Argument(metavar="URL", help="The server's address, which usually ends in /v1.")]
 ModelsOption = Annotated[
     list[str],

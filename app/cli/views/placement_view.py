@@ -41,7 +41,7 @@ def plan_view(plan: Plan) -> RenderableType:
 def forecast_line(plan: Plan, forecast: Forecast) -> str:
     """Return the forecast as a sentence.
 
-    An example is `Forecast for a 512-token prompt: first word after 1.0–1.5 s, then 7.4–12 tok/s (8 at once: 25–39
+    An example is `Forecast for a 512-token prompt: first token after 1.0–1.5 s, then 7.4–12 tok/s (8 at once: 25–39
     tok/s in total).` Once a loaded model has answered, the times of its answers improve the forecast.
     """
     users = plan.users or 1
@@ -51,7 +51,7 @@ def forecast_line(plan: Plan, forecast: Forecast) -> str:
     first, speed = seconds_range(first_s, forecast.spread), rate_range(forecast.decode_tok_s, forecast.spread)
     total = rate_range(forecast.together_tok_s, forecast.spread)
     together = f" ({users} at once: {total} in total)" if users > 1 else ""
-    return f"Forecast{prompt}{learned}: first word after {first}, then {speed}{together}."
+    return f"Forecast{prompt}{learned}: first token after {first}, then {speed}{together}."
 
 
 def headline(plan: Plan) -> str:

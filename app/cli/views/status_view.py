@@ -30,7 +30,7 @@ def forecasts_view(last: AnswerOutcome | None, errors: ForecastErrors) -> list[T
         lines.append(
             Text(
                 f"Over {errors.answers} answers, the median error of the forecast was "
-                f"{_error_words(errors.ttft_error)} for the first word and "
+                f"{_error_words(errors.ttft_error)} for the first token and "
                 f"{_error_words(errors.decode_error)} for the rest.",
                 style="dim",
             )
@@ -51,7 +51,7 @@ def _last_answer(outcome: AnswerOutcome) -> str:
     tokens = "prompt token" if outcome.prompt_tokens == 1 else "prompt tokens"
     interruption = " This includes the time it took to replace a lost machine." if outcome.interruptions else ""
     return (
-        f"Last answer ({outcome.prompt_tokens:,} {tokens}, {outcome.output_tokens:,} in the answer): first word after "
+        f"Last answer ({outcome.prompt_tokens:,} {tokens}, {outcome.output_tokens:,} in the answer): first token after "
         f"{seconds(outcome.ttft_s)}, forecast {seconds_range(outcome.forecast_ttft_s, outcome.spread)}; then "
         f"{rate(outcome.tok_s)}, forecast {rate_range(outcome.forecast_tok_s, outcome.spread)}.{interruption}"
     )

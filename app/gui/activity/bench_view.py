@@ -206,7 +206,7 @@ class EarlierBenchmarks(QWidget):
             self.tr("Web page (*.html)"),
             self.tr("Picture (*.png)"),
             self.tr("Markdown (*.md)"),
-            self.tr("Figures (*.json)"),
+            self.tr("Data (*.json)"),
         )
         offered = Path.home() / "poolhouse-benchmark.html"
         suffixes = dict(zip(kinds, bench_report.SUFFIXES, strict=True))
@@ -414,7 +414,7 @@ class BenchView(QWidget):
         self._empty.setVisible(not self.earlier.store.benchmarks)
         text = self.tr("Load a model first, then measure it.")
         if ready is not None:
-            text = self.tr("Measures {model} as it is loaded now.").format(model=model_name(ready.model))
+            text = self.tr("Measures {model} with its current settings.").format(model=model_name(ready.model))
         self._about.setText(text)
 
     def _start_card(self) -> QFrame:

@@ -109,7 +109,7 @@ class Overview(QWidget):
 
     def _no_forecast(self) -> str:
         return self.tr(
-            "Nothing to compare yet. A comparison appears after a long answer during which no other answers ran."
+            "Nothing to compare yet. A comparison appears after a long answer that ran without others at the same time."
         )
 
     def _show_one(self, answer: AnswerEntry | None) -> None:
@@ -369,7 +369,7 @@ class AnswersModel(QAbstractTableModel):
             "stop": self.tr("Complete."),
             "length": self.tr("Stopped at the token limit."),
             "full": self.tr("Stopped because the context was full."),
-            "stopped": self.tr("It was stopped."),
+            "stopped": self.tr("Stopped before it was finished."),
             "failed": self.tr("Cut off by an error. See the log for details."),
         }.get(answer.end, answer.end)
 

@@ -275,7 +275,7 @@ class ChatSettings(CompactDialog):
         limits, chosen = self._limits(self.model.currentData()), self.context.currentData()
         longest = limits.context
         self.context.clear()
-        self.context.addItem(self.tr("As loaded"), None)
+        self.context.addItem(self.tr("Keep the current context"), None)
         for size in sorted({*CONTEXTS, *filter(None, (self._chat.context, longest))}):
             words = self.tr("At least {count} tokens").format(count=formats.number(size))
             if longest is None or size <= longest:

@@ -58,7 +58,7 @@ _HEADLINES = {
     "protocol_differs": QT_TRANSLATE_NOOP("Doctor", "Different versions"),
     "peer_is_another": QT_TRANSLATE_NOOP("Doctor", "A different computer answers at the address of {machine}"),
     "peer_refused_us": QT_TRANSLATE_NOOP("Doctor", "{machine} no longer knows this computer"),
-    "peer_held_back": QT_TRANSLATE_NOOP("Doctor", "macOS is blocking your local network"),
+    "peer_held_back": QT_TRANSLATE_NOOP("Doctor", "macOS is blocking access to your local network"),
     "peer_silent": QT_TRANSLATE_NOOP("Doctor", "A firewall on {machine} may be blocking Poolhouse"),
     "discovery_no_multicast": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer may be blocking Poolhouse"),
     "port_closed": QT_TRANSLATE_NOOP("Doctor", "A firewall on this computer may be blocking Poolhouse"),

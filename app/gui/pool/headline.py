@@ -207,7 +207,7 @@ class Headline(QFrame):
             return self.tr("{model} fits. Its speed hasn't been measured yet.").format(model=name)
         text = self.tr("{model} would run at {speed}.")
         if expected.ttft_s is not None:
-            text = self.tr("{model} would run at {speed}, with the first word after {first} ({count}-token prompt).")
+            text = self.tr("{model} would run at {speed}, with the first token after {first} ({count}-token prompt).")
         return text.format(
             model=name,
             speed=formats.speed_range(expected.tok_s, expected.spread),
@@ -232,7 +232,9 @@ class Headline(QFrame):
         text = self.tr("Forecast: {forecast}. No answer measured yet.")
         if first is None:
             return text.format(forecast=speed)
-        text = self.tr("Forecast: {forecast}, first word after {first} ({count}-token prompt). No answer measured yet.")
+        text = self.tr(
+            "Forecast: {forecast}, first token after {first} ({count}-token prompt). No answer measured yet."
+        )
         return text.format(
             forecast=speed,
             first=formats.seconds_range(first.ttft_s, known.spread),
@@ -253,7 +255,7 @@ class Headline(QFrame):
     def _steps(self, loaded: LoadedModel) -> str:
         """Describe what each machine is doing to load the model."""
         words = {
-            "cutting": self.tr("cutting layers"),
+            "cutting": self.tr("extracting layers"),
             "sending": self.tr("receiving layers"),
             "loading": self.tr("loading layers"),
         }

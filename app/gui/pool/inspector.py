@@ -238,7 +238,7 @@ def _machine_details(machine: MachineFacts) -> list[Fact]:
     if machine.held.card:
         details.append((_tr("Computed by"), machine.held.card))
     if share := machine_words.compute_share(machine):
-        details.append((_tr("Computing"), _tr("{percent} of the time for an answer").format(percent=share)))
+        details.append((_tr("Computing"), _tr("{percent} of the answer time").format(percent=share)))
     if machine.roles:
         details.append((_tr("Permissions"), machine_words.roles_text(machine.roles)))
     if not machine.this:  # the address of this machine is shown in the settings
@@ -259,7 +259,7 @@ def _link_details(link: LinkFacts) -> list[Fact]:
         details.append((_tr("Preferred"), link.preferred))
     details.append((_tr("Measured"), machine_words.measured_when(link) or _tr("not yet")))
     if link.share is not None:
-        details.append((_tr("Share of token time"), machine_words.share_badge(link.share).word))
+        details.append((_tr("Share of answer time"), machine_words.share_badge(link.share).word))
     return details
 
 

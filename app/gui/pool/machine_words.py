@@ -61,7 +61,7 @@ def relation(machine: MachineFacts) -> str:
 def state_reason(machine: MachineFacts) -> str:
     """Return the reason for the state of a machine. If an offline machine has none, return when it was last seen."""
     if machine.left_out:
-        return _tr("You left this machine out.")
+        return _tr("You excluded this machine.")
     if machine.reason:
         return machine.reason
     if machine.state != "offline":

@@ -45,8 +45,9 @@ class Household(SettingsGroup):
             Setting(
                 self.tr("Leave the household"),
                 self.tr(
-                    "Use this if this computer was removed or copied, or is moving to another household. All its "
-                    "pairings end, but models and chats are kept. The old identity is saved next to the new one."
+                    "Use this if this computer was removed from its household, is a copy of another one, "
+                    "or moves to another household. All its pairings end, but models and chats are kept. "
+                    "The old identity is saved next to the new one."
                 ),
                 button(self.tr("Leave…"), self._leave),
                 words="reset identity",

@@ -224,7 +224,7 @@ class LocalApi(SettingsGroup):
         self.upstreams.reset()
 
     def reset_words(self) -> str:
-        kept = self.tr("API keys and other servers are kept, but these servers are turned off.")
+        kept = self.tr("Your API keys and other servers are kept, but the servers are turned off.")
         return f"{super().reset_words()} {kept}"
 
     def _switch(self, name: str, field: str) -> Switch:

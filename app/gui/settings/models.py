@@ -220,9 +220,9 @@ class Models(SettingsGroup):
 
     def reset_words(self) -> str:
         return self.tr(
-            "Other machines can no longer copy models from this one, but they can chat with "
-            "models loaded here, and chats here can use theirs. Each machine uses its own "
-            "processor instructions. Folders and the access token are unchanged."
+            "Other machines can no longer copy models from this one. They can chat with models "
+            "loaded here, and chats here can use theirs. Each machine uses its own processor "
+            "instructions. Folders and the access token are unchanged."
         )
 
     def _look_again(self) -> None:

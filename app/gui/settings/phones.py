@@ -40,9 +40,9 @@ class AddPhoneDialog(Sheet):
         self.left = paragraph("", "caption")
         warns = paragraph(
             self.tr(
-                "The browser shows a warning the first time, because no public authority vouches for "
-                "a computer at home. The connection is encrypted all the same. Continue if the "
-                "certificate in the browser has this SHA-256 fingerprint:"
+                "The browser shows a warning the first time because a home computer has no public "
+                "certificate. The connection is still encrypted. Continue if the browser shows this "
+                "SHA-256 fingerprint for the certificate:"
             ),
             "caption",
         )
@@ -146,8 +146,9 @@ class PhoneSettings(SettingsGroup):
         self._trust = Setting(
             self.tr("Certificate fingerprint"),
             self.tr(
-                "Browsers show a warning the first time, because this computer vouches for itself. "
-                "Compare this fingerprint with the one in the browser."
+                "Browsers show a warning the first time because this computer made its own "
+                "certificate. Before you continue there, check that the browser shows the same "
+                "fingerprint."
             ),
             words="sha256 warning tls",
         )
@@ -186,7 +187,7 @@ class PhoneSettings(SettingsGroup):
         self._switch(False)
 
     def reset_words(self) -> str:
-        kept = self.tr("The devices are kept. They can chat again once you turn this on.")
+        kept = self.tr("The devices stay paired. They can chat again when you turn this on.")
         return f"{super().reset_words()} {kept}"
 
     def show_phones(self, state: Phones) -> None:

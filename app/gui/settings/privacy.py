@@ -57,8 +57,9 @@ class EraseDialog(Sheet):
             places.append(models.folder)
         self.folder = paragraph("\n".join(places), "caption")
         stays = self.tr(
-            "Files that belong to other programs are kept, including models used in place. The other machines show "
-            "this one as offline until one of them removes it."
+            "Files that belong to other programs are kept, including the models that Poolhouse "
+            "used from there. The other machines show this one as offline until one of them "
+            "removes it."
         )
         self.sure = QCheckBox(self.tr("Yes, delete everything"))
         self.add(self.folder, paragraph(stays), self.sure)
@@ -249,12 +250,12 @@ class Privacy(SettingsGroup):
         words = self.tr("{used} of at most {limit}")
         self.kept_size.setText(words.format(used=formats.size(state.used_bytes), limit=formats.size(state.limit_bytes)))
         about = self.tr(
-            "The result of computing a long prompt is stored here, encrypted, so that chats about the same document "
-            "start at once, even after a restart. This also applies to layers that this computer computes for other "
-            "machines in your household. Nothing from guests is stored."
+            "What the model computed for a long prompt is stored here, encrypted. Chats about the "
+            "same document then start at once, even after a restart. This also applies to layers "
+            "that this computer computes for other machines in your household, but not to guests."
         )
         if state.is_locked:
-            about = self.tr("Nothing is kept, because the key for it cannot be read.")
+            about = self.tr("No prompts are kept because their key can't be read.")
         self.kept.set_about(about)
 
     def _add_places(self) -> None:
@@ -351,8 +352,7 @@ class Privacy(SettingsGroup):
         )
         if self._where is not None and self._where.code == "kept_in_file":
             words += " " + self.tr(
-                "No keyring was found, so the key is in a file next to your chats. Your chats are protected only in "
-                "copies that do not include this file."
+                "No keyring was found, so the key is in a file next to your chats. Anyone who gets both can read them."
             )
         if lock.is_locked:
             words = self.tr("Your chats are locked. The Chat page shows why.")

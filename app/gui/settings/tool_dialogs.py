@@ -55,7 +55,7 @@ class ToolServerDialog(Sheet):
         self.place = Choice(places, lambda _: self._show_place())
         self._rows: dict[QWidget, QWidget] = {}
         for title_, field in (
-            (_tr("Your name for the server"), self.name),
+            (_tr("Name of the server"), self.name),
             (_tr("Where it runs"), self.place),
             (_tr("Command with its arguments"), self.command),
             (_tr("Environment variables, one per line"), self.environment),
@@ -216,7 +216,7 @@ class RemoveToolServerDialog(Sheet):
     needs_node = False
 
     def __init__(self, services: AppContext, name: str, done: Callable[[str], object], parent: QWidget) -> None:
-        sentence = _tr("Its settings and secrets are deleted. Results in your chats stay.")
+        sentence = _tr("Its settings and secrets will be deleted. Results in your chats are kept.")
         super().__init__(services, _tr("Remove {name}?").format(name=name), sentence, parent)
         self._name, self._done = name, done
         self.act = button(_tr("Remove"), self.remove, "danger")

@@ -39,8 +39,8 @@ class Tools(SettingsGroup):
             Setting(
                 self.tr("Tool servers"),
                 self.tr(
-                    "Models can use tools such as a clock, a calendar or your files through tool servers (MCP). You "
-                    "turn them on in each chat, and allow each call."
+                    "Through tool servers (MCP), models can use tools such as a clock, a calendar or your "
+                    "files. You choose the servers in each chat and allow each call."
                 ),
                 Flow(self.add_server, self.import_servers),
                 words="mcp tools server plugin",
@@ -194,7 +194,7 @@ class ServerRow:
             words.setLayout(column(label(tool.name), paragraph(f"{note} {about}".strip(), "caption"), gap=0))
             self._tools_box.addLayout(Beside(words, choice, gap=sizes.L))
         if server.n_left_out:
-            text = _tr("{count} more tools are left out, because so many would fill a model's context.")
+            text = _tr("{count} more tools are left out because they would fill a model's context.")
             self._tools_box.addWidget(paragraph(text.format(count=formats.number(server.n_left_out)), "caption"))
 
     def _chosen(self, tool: ServerTool, permission: str) -> None:

@@ -172,7 +172,7 @@ class Updates(SettingsGroup):
         self.ask_all = button(self.tr("Ask"), self._ask_all)
         self._all = Setting(
             self.tr("Update all computers"),
-            self.tr("Asks the owner of each connected computer, on its own screen, to install the newest version."),
+            self.tr("Asks on the screen of each connected computer whether to install the newest version."),
             self.ask_all,
             words="household pool",
         )
@@ -283,8 +283,8 @@ class Updates(SettingsGroup):
         self.ask_all.setEnabled(True)
         sentences = {
             "asked": self.tr("Asked to install {version}: {machines}."),
-            "settled": self.tr("Already have {version}, or their owners said no: {machines}."),
-            "": self.tr("Update these by hand, because they can't be asked: {machines}."),
+            "settled": self.tr("Already updated to {version}, or declined by the owner: {machines}."),
+            "": self.tr("These computers can't be asked, so update them by hand: {machines}."),
         }
         parts = []
         for kind, sentence in sentences.items():
@@ -323,10 +323,10 @@ class Updates(SettingsGroup):
         self._tell_new(updates)
         self._tell_progress(updates)
         if updates.ready is not None:
-            words = self.tr("Poolhouse {version} starts the next time you open Poolhouse, or now.")
+            words = self.tr("Restart Poolhouse now to use version {version}, or use it from the next start.")
             self._ready.set_about(words.format(version=updates.ready))
         if updates.previous is not None:
-            words = self.tr("Uses Poolhouse {version} again from the next start on. Nothing is deleted.")
+            words = self.tr("Poolhouse {version} will be used again from the next start. Nothing is deleted.")
             self._back.set_about(words.format(version=updates.previous))
         if updates.error_facts is not None and updates.error_facts != self._last_error and not is_busy:
             self._fail_install(updates.error_facts)
@@ -340,7 +340,7 @@ class Updates(SettingsGroup):
         words = self.tr("Poolhouse {version}. {size} to download; your household, chats and models are kept.")
         parts = [words.format(version=updates.version, size=formats.size(updates.download_bytes))]
         if updates.staged:
-            parts.append(self.tr("It is being released gradually, and this computer is not among the first."))
+            parts.append(self.tr("This version is being released gradually. This computer gets it a little later."))
         parts.append(said(updates.warning_facts))
         self._new.set_about(" ".join(filter(None, parts)))
         self.install.setEnabled(True)

@@ -127,7 +127,7 @@ class AddServerDialog(Sheet):
         except (OSError, ValueError):
             self.fail(BadInput("upstream_certificate", name=self.name.text() or file.name))
             return
-        self.trusted.setText(_tr("Trusts only {file}.").format(file=file.name))
+        self.trusted.setText(_tr("Trusts only the certificate in {file}.").format(file=file.name))
         self.fit()
 
 

@@ -85,8 +85,9 @@ class ConfirmCopyDialog(Sheet):
     ) -> None:
         title = _tr("Copy {name} from {machine}").format(name=offer.label, machine=offer.name)
         sentence = _tr(
-            "An engine pack is a program. It will run on this computer with your rights, and only {machine} vouches "
-            "for it: Poolhouse cannot tell what it does. Copy it only if you trust everyone who uses {machine}."
+            "An engine pack is a program that runs on this computer with your permissions. This "
+            "one comes from {machine}, and Poolhouse can't check what it does. Copy it only if you "
+            "trust everyone who uses {machine}."
         )
         super().__init__(services, title, sentence.format(machine=offer.name), parent)
         self._offer, self._agree = offer, agree
@@ -154,9 +155,9 @@ def offer_details(offer: EngineOffer) -> str:
     built = QLocale().toString(day, QLocale.FormatType.ShortFormat)
     words = _tr("Built on {date}: {name}").format(date=built, name=offer.pack)
     if offer.installed:
-        return f"{words}. {_tr('It is installed here already.')}"
+        return f"{words}. {_tr('This pack is already installed.')}"
     if offer.here_bytes:
-        begun = _tr("{size} of it are here already.").format(size=formats.size(offer.here_bytes))
+        begun = _tr("{size} of it is already on this computer.").format(size=formats.size(offer.here_bytes))
         return f"{words}. {begun}"
     return words
 

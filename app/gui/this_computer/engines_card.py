@@ -141,7 +141,7 @@ class EnginesCard(QFrame):
         self._ask(_tr("Testing the pack…"), f"/engines/{segment(pack.name)}/use", {})
 
     def _roll_back(self, pack: EnginePack) -> None:
-        self._ask(_tr("Changing the pack…"), "/engines/rollback", {"backend": pack.backend})
+        self._ask(_tr("Switching to another pack…"), "/engines/rollback", {"backend": pack.backend})
 
     def _remove(self, pack: EnginePack) -> None:
         RemovePackDialog(self._services, pack, self._removed, self).open()
@@ -191,7 +191,10 @@ class EnginesCard(QFrame):
         if before is None:
             return
         if copy is None:  # the node was started again
-            self._tell(_tr("The copy was interrupted. Copy the pack again: what has arrived is kept."), "error")
+            self._tell(
+                _tr("The copy was interrupted. Copy the pack again to continue. The part that has arrived is kept."),
+                "error",
+            )
         else:
             self._tell(*copy_outcome(copy))
 
@@ -301,7 +304,7 @@ def outcome(pack: EnginePack) -> str:
     if pack.problem_facts is not None:
         return said(pack.problem_facts)
     if pack.current and pack.idle_facts is not None:
-        return _tr("{name} is chosen, but computes nothing now.").format(name=pack.label)
+        return _tr("{name} is selected but not in use now.").format(name=pack.label)
     if pack.current:
         return _tr("{name} is in use.").format(name=pack.label)
     return _tr("{name} passed its test.").format(name=pack.label)
@@ -340,8 +343,8 @@ def _state(pack: EnginePack) -> str:
     if pack.problem_facts is not None:
         return _tr("not used")
     if pack.current:
-        return _tr("in use") if pack.idle_facts is None else _tr("chosen, but it computes nothing now")
-    return _tr("used before") if pack.previous else _tr("installed")
+        return _tr("in use") if pack.idle_facts is None else _tr("selected, but not in use now")
+    return _tr("previously used") if pack.previous else _tr("installed")
 
 
 def _device(device: Device) -> str:

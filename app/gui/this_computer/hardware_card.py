@@ -48,8 +48,8 @@ def speed_words(answer: Speeds, machine: str) -> str | None:
     token_s = speed.step_s + answer.n_layers * speed.layer_s + speed.head_s
     prefill_s = speed.step_s + answer.n_layers * speed.chunk_s
     text = _tr(
-        "{model} needs {layer} per layer. Alone, this machine would write at about {rate} and read prompts at about "
-        "{prefill}."
+        "This machine computes a layer of {model} in {layer}. Alone, it would write at about "
+        "{rate} and read prompts at about {prefill}."
     )
     return text.format(
         model=model_name(answer.model),

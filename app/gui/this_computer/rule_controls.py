@@ -172,7 +172,7 @@ class AutostartSwitch(QWidget):
         self._ask(self._client.get("/autostart", self._take, self._fail, answer=Autostart))
 
     def _usual(self) -> str:
-        return self.tr("Poolhouse opens only the tray icon, without a window.")
+        return self.tr("Poolhouse starts in the tray, without opening its window.")
 
     def _link_changed(self) -> None:
         if self.isVisible() and self._on is None:

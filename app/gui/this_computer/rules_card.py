@@ -321,7 +321,7 @@ class RulesCard(QFrame):
             return
         words = self.tr("Usage by other programs: unknown.")
         if busy_percent is not None:
-            words = self.tr("Now: other programs are using {percent}% of it.").format(percent=round(busy_percent))
+            words = self.tr("Now: other programs are using {percent}% of the card.").format(percent=round(busy_percent))
         self._gpu.say(words)
 
     def _show_card_hot(self, most_celsius: int, celsius: float | None) -> None:

@@ -124,7 +124,9 @@ class FirstModels(QObject):
     def _on_disk(self, item: ModelItem, source: Source) -> Choice:
         judgment = self._verdicts.of(item)
         if isinstance(item.facts, FoundFile):
-            words = translate("FirstModels", "From {app}, used in place. No download.").format(app=item.facts.app)
+            words = translate("FirstModels", "Already downloaded by {app}. No download needed.").format(
+                app=item.facts.app
+            )
         elif isinstance(item.facts, ShelfModel) and item.facts.shipped:
             words = translate("FirstModels", "Came with Poolhouse. Small, but made for real chats.")
         else:
@@ -221,7 +223,7 @@ def _download(item: ModelItem, starter: Starter, uses: Sequence[str]) -> Choice:
     )
     parts = [about_of(item.facts) if isinstance(item.facts, CatalogModel) else "", why(starter)]
     if len(starter.machines) > 1:
-        words = translate("FirstModels", "Runs split over {machines}.")
+        words = translate("FirstModels", "Runs on {machines} together.")
         parts.append(words.format(machines=", ".join(starter.machines)))
     size = formats.size(starter.size_bytes or 0)
     sentence = " ".join(filter(None, parts))

@@ -237,7 +237,7 @@ class HardwareRow(QWidget):
         self._services = services
         self._call: Call | None = None
         theme = services.theme
-        self.device = HardwareFact(theme, "processor", self.tr("Computes with"))
+        self.device = HardwareFact(theme, "processor", self.tr("Runs models on"))
         self.memory = HardwareFact(theme, "memory", self.tr("Memory"))
         self.disk = HardwareFact(theme, "disk", self.tr("Disk for models"))
         self.unused, self.few = paragraph("", "warning"), paragraph("", "warning")
@@ -251,7 +251,7 @@ class HardwareRow(QWidget):
 
     def refresh(self) -> None:
         """Show what is known now."""
-        looking = self.tr("Still looking…")
+        looking = self.tr("Checking…")
         pool = self._services.pool
         lending, machine = pool.now.node.lending, pool.now.machines.get(pool.now.node.id)
         self.device.value.setText((machine.device if machine else None) or looking)

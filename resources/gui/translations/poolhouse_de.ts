@@ -196,8 +196,8 @@
         <translation>QR-Code mit der Adresse und dem Code</translation>
     </message>
     <message>
-        <source>The browser shows a warning the first time, because no public authority vouches for a computer at home. The connection is encrypted all the same. Continue if the certificate in the browser has this SHA-256 fingerprint:</source>
-        <translation>Der Browser warnt einmal, weil keine öffentliche Stelle für einen Computer zu Hause bürgt. Verschlüsselt ist die Verbindung trotzdem. Fahren Sie fort, wenn das Zertifikat im Browser diesen SHA-256-Fingerabdruck hat:</translation>
+        <source>The browser shows a warning the first time because a home computer has no public certificate. The connection is still encrypted. Continue if the browser shows this SHA-256 fingerprint for the certificate:</source>
+        <translation>Der Browser warnt beim ersten Mal, weil ein Computer zu Hause kein öffentliches Zertifikat hat. Die Verbindung ist trotzdem verschlüsselt. Fahren Sie fort, wenn der Browser diesen SHA-256-Fingerabdruck des Zertifikats zeigt:</translation>
     </message>
     <message>
         <source>This code has expired, or a wrong code was entered too many times.</source>
@@ -387,8 +387,8 @@
         <translation>Kopiert</translation>
     </message>
     <message>
-        <source>Cutting layers</source>
-        <translation>Schneidet Schichten zu</translation>
+        <source>Extracting layers</source>
+        <translation>Entnimmt Schichten</translation>
     </message>
     <message>
         <source>Fetching layers</source>
@@ -423,8 +423,8 @@
         <translation>Als Nächstes an der Reihe</translation>
     </message>
     <message>
-        <source>Opening layers</source>
-        <translation>Öffnet Schichten</translation>
+        <source>Starting layers</source>
+        <translation>Startet Schichten</translation>
     </message>
     <message>
         <source>Planning</source>
@@ -435,8 +435,8 @@
         <translation>Bereitet Schichten vor</translation>
     </message>
     <message>
-        <source>Prompt: {tokens} tokens ({reused} remembered on disk, read in {time})</source>
-        <translation>Eingabe: {tokens} Token, davon {reused} auf der Festplatte aufbewahrt und in {time} gelesen</translation>
+        <source>Prompt: {tokens} tokens ({reused} loaded from disk in {time})</source>
+        <translation>Eingabe: {tokens} Token, davon {reused} in {time} von der Festplatte geladen</translation>
     </message>
     <message>
         <source>Prompt: {tokens} tokens ({reused} reused)</source>
@@ -569,8 +569,8 @@
         <translation>Sie erreichte ihre Höchstzahl an Token.</translation>
     </message>
     <message>
-        <source>It was stopped.</source>
-        <translation>Sie wurde angehalten.</translation>
+        <source>Stopped before it was finished.</source>
+        <translation>Vor dem Ende angehalten.</translation>
     </message>
     <message>
         <source>First-token forecast</source>
@@ -691,8 +691,8 @@
 <context>
     <name>AutostartSwitch</name>
     <message>
-        <source>Poolhouse opens only the tray icon, without a window.</source>
-        <translation>Öffnet nur das Symbol im Infobereich, kein Fenster.</translation>
+        <source>Poolhouse starts in the tray, without opening its window.</source>
+        <translation>Poolhouse startet im Infobereich, ohne sein Fenster zu öffnen.</translation>
     </message>
     <message>
         <source>Start at sign-in</source>
@@ -817,8 +817,8 @@
         <translation>Jetzt messen</translation>
     </message>
     <message>
-        <source>Measures {model} as it is loaded now.</source>
-        <translation>Misst {model} so, wie es jetzt geladen ist.</translation>
+        <source>Measures {model} with its current settings.</source>
+        <translation>Misst {model} mit seinen jetzigen Einstellungen.</translation>
     </message>
     <message>
         <source>Measuring one machine</source>
@@ -1378,8 +1378,8 @@
         <translation>Ist der Kontext größer als der, mit dem das Modell geladen ist, wird es zuerst neu geladen.</translation>
     </message>
     <message>
-        <source>As loaded</source>
-        <translation>Wie das Modell geladen ist</translation>
+        <source>Keep the current context</source>
+        <translation>Jetzigen Kontext behalten</translation>
     </message>
     <message>
         <source>Model&apos;s default</source>
@@ -2107,8 +2107,8 @@
         <translation>Virtuelle Netze</translation>
     </message>
     <message>
-        <source>macOS is blocking your local network</source>
-        <translation>macOS sperrt Ihr lokales Netzwerk</translation>
+        <source>macOS is blocking access to your local network</source>
+        <translation>macOS sperrt den Zugriff auf Ihr lokales Netzwerk</translation>
     </message>
     <message>
         <source>the other computer</source>
@@ -2247,8 +2247,8 @@
         <translation>Frühere Leistungstests</translation>
     </message>
     <message>
-        <source>Figures (*.json)</source>
-        <translation>Zahlen (*.json)</translation>
+        <source>Data (*.json)</source>
+        <translation>Daten (*.json)</translation>
     </message>
     <message>
         <source>Markdown (*.md)</source>
@@ -2328,8 +2328,8 @@
 <context>
     <name>Engines</name>
     <message>
-        <source>An engine pack is a program. It will run on this computer with your rights, and only {machine} vouches for it: Poolhouse cannot tell what it does. Copy it only if you trust everyone who uses {machine}.</source>
-        <translation>Ein Engine-Paket ist ein Programm. Es läuft dann auf diesem Computer mit Ihren Rechten, und nur {machine} bürgt dafür: Poolhouse kann nicht erkennen, was es tut. Kopieren Sie es nur, wenn Sie allen vertrauen, die {machine} benutzen.</translation>
+        <source>An engine pack is a program that runs on this computer with your permissions. This one comes from {machine}, and Poolhouse can&apos;t check what it does. Copy it only if you trust everyone who uses {machine}.</source>
+        <translation>Ein Engine-Paket ist ein Programm, das auf diesem Computer mit Ihren Rechten läuft. Dieses kommt von {machine}, und Poolhouse kann nicht prüfen, was es tut. Kopieren Sie es nur, wenn Sie allen vertrauen, die {machine} benutzen.</translation>
     </message>
     <message>
         <source>An engine pack lets models run on the graphics card.</source>
@@ -2356,7 +2356,7 @@
         <translation>Das Kopieren des Engine-Pakets abbrechen</translation>
     </message>
     <message>
-        <source>Changing the pack…</source>
+        <source>Switching to another pack…</source>
         <translation>Das Paket wird gewechselt…</translation>
     </message>
     <message>
@@ -2420,8 +2420,8 @@
         <translation>Das Paket wird installiert und getestet…</translation>
     </message>
     <message>
-        <source>It is installed here already.</source>
-        <translation>Es ist hier schon installiert.</translation>
+        <source>This pack is already installed.</source>
+        <translation>Dieses Paket ist schon installiert.</translation>
     </message>
     <message>
         <source>No connected machine offers a pack for this computer. A machine offers its packs once you allow copies there: Settings &gt; Models.</source>
@@ -2484,8 +2484,8 @@
         <translation>Das Kopieren wurde abgebrochen.</translation>
     </message>
     <message>
-        <source>The copy was interrupted. Copy the pack again: what has arrived is kept.</source>
-        <translation>Das Kopieren wurde unterbrochen. Kopieren Sie das Paket noch einmal: Was angekommen ist, bleibt erhalten.</translation>
+        <source>The copy was interrupted. Copy the pack again to continue. The part that has arrived is kept.</source>
+        <translation>Das Kopieren wurde unterbrochen. Kopieren Sie das Paket noch einmal, um fortzufahren. Was angekommen ist, bleibt erhalten.</translation>
     </message>
     <message>
         <source>The pack was removed.</source>
@@ -2516,8 +2516,8 @@
         <translation>{pack} verwenden</translation>
     </message>
     <message>
-        <source>chosen, but it computes nothing now</source>
-        <translation>gewählt, aber es rechnet gerade nichts</translation>
+        <source>selected, but not in use now</source>
+        <translation>ausgewählt, aber gerade nicht in Gebrauch</translation>
     </message>
     <message>
         <source>in use</source>
@@ -2532,8 +2532,8 @@
         <translation>nicht verwendet</translation>
     </message>
     <message>
-        <source>used before</source>
-        <translation>vorher verwendet</translation>
+        <source>previously used</source>
+        <translation>früher verwendet</translation>
     </message>
     <message>
         <source>{machine} copied it from {other}.</source>
@@ -2552,8 +2552,8 @@
         <translation>{name} von {machine}, {size}</translation>
     </message>
     <message>
-        <source>{name} is chosen, but computes nothing now.</source>
-        <translation>{name} ist gewählt, rechnet aber gerade nichts.</translation>
+        <source>{name} is selected but not in use now.</source>
+        <translation>{name} ist ausgewählt, aber gerade nicht in Gebrauch.</translation>
     </message>
     <message>
         <source>{name} is in use.</source>
@@ -2572,8 +2572,8 @@
         <translation>{name}, {size} gemeinsam mit dem Prozessor</translation>
     </message>
     <message>
-        <source>{size} of it are here already.</source>
-        <translation>{size} davon sind schon hier.</translation>
+        <source>{size} of it is already on this computer.</source>
+        <translation>{size} davon sind schon auf diesem Computer.</translation>
     </message>
 </context>
 <context>
@@ -2591,8 +2591,8 @@
         <translation>Alles löschen, {size}</translation>
     </message>
     <message>
-        <source>Files that belong to other programs are kept, including models used in place. The other machines show this one as offline until one of them removes it.</source>
-        <translation>Dateien anderer Programme bleiben, wo sie sind, auch Modelle, die an ihrem Ort benutzt wurden. Die anderen Geräte zeigen dieses als nicht erreichbar, bis eines von ihnen es entfernt.</translation>
+        <source>Files that belong to other programs are kept, including the models that Poolhouse used from there. The other machines show this one as offline until one of them removes it.</source>
+        <translation>Dateien anderer Programme bleiben erhalten, auch die Modelle, die Poolhouse von dort verwendet hat. Die anderen Geräte zeigen dieses als nicht erreichbar, bis eines von ihnen es entfernt.</translation>
     </message>
     <message>
         <source>This deletes all models, chats, settings, keys and pairings on this computer and quits Poolhouse. It can&apos;t be undone. Before you continue, export any chats you want to keep.</source>
@@ -2709,16 +2709,16 @@
         <translation>Kam mit Poolhouse. Klein, führt aber echte Gespräche.</translation>
     </message>
     <message>
-        <source>From {app}, used in place. No download.</source>
-        <translation>Aus {app}, wird dort benutzt. Kein Download.</translation>
+        <source>Already downloaded by {app}. No download needed.</source>
+        <translation>Schon mit {app} heruntergeladen. Kein Download nötig.</translation>
     </message>
     <message>
         <source>Ready now. Your questions go to {machine}.</source>
         <translation>Sofort bereit. Ihre Fragen gehen an {machine}.</translation>
     </message>
     <message>
-        <source>Runs split over {machines}.</source>
-        <translation>Läuft verteilt auf {machines}.</translation>
+        <source>Runs on {machines} together.</source>
+        <translation>Läuft gemeinsam auf {machines}.</translation>
     </message>
     <message>
         <source>chat</source>
@@ -2833,7 +2833,7 @@
         <translation>Noch nicht gemessen. Ein Test von etwa zehn Sekunden ergibt eine Prognose.</translation>
     </message>
     <message>
-        <source>On a quiet computer, answers have been {factor} times as fast as forecast.</source>
+        <source>When the computer was otherwise idle, answers were {factor} times as fast as forecast.</source>
         <translation>Wenn der Computer sonst nichts tat, waren Antworten {factor}-mal so schnell wie vorhergesagt.</translation>
     </message>
     <message>
@@ -2869,8 +2869,8 @@
         <translation>Prognose, {count} Personen gleichzeitig</translation>
     </message>
     <message>
-        <source>{machine} was busy while it was measured, so the range is wide. Poolhouse will measure again when {machine} is quiet.</source>
-        <translation>{machine} war während der Messung beschäftigt, deshalb ist die Spanne groß. Sobald {machine} Ruhe hat, misst Poolhouse noch einmal.</translation>
+        <source>{machine} was busy while it was measured, so this forecast is rough. Poolhouse will measure again when {machine} is idle.</source>
+        <translation>{machine} war während der Messung beschäftigt, deshalb ist diese Prognose ungenau. Sobald {machine} nichts zu tun hat, misst Poolhouse noch einmal.</translation>
     </message>
 </context>
 <context>
@@ -3058,8 +3058,8 @@
         <translation>{free} von {total} frei</translation>
     </message>
     <message>
-        <source>{model} needs {layer} per layer. Alone, this machine would write at about {rate} and read prompts at about {prefill}.</source>
-        <translation>{model}: {layer} pro Schicht. Allein etwa {rate}, Eingaben etwa {prefill}.</translation>
+        <source>This machine computes a layer of {model} in {layer}. Alone, it would write at about {rate} and read prompts at about {prefill}.</source>
+        <translation>Dieses Gerät berechnet eine Schicht von {model} in {layer}. Allein würde es mit etwa {rate} schreiben und Eingaben mit etwa {prefill} lesen.</translation>
     </message>
     <message>
         <source>{name} ({size}, {api}) runs the models</source>
@@ -3130,8 +3130,8 @@
 <context>
     <name>HardwareRow</name>
     <message>
-        <source>Computes with</source>
-        <translation>Rechnet mit</translation>
+        <source>Runs models on</source>
+        <translation>Modelle laufen auf</translation>
     </message>
     <message>
         <source>Disk for models</source>
@@ -3142,8 +3142,8 @@
         <translation>Arbeitsspeicher</translation>
     </message>
     <message>
-        <source>Still looking…</source>
-        <translation>Wird noch ermittelt…</translation>
+        <source>Checking…</source>
+        <translation>Wird geprüft…</translation>
     </message>
     <message>
         <source>That is not much space for models. Another disk on this computer may have more.</source>
@@ -3177,8 +3177,8 @@
         <translation>Modell wählen</translation>
     </message>
     <message>
-        <source>Forecast: {forecast}, first word after {first} ({count}-token prompt). No answer measured yet.</source>
-        <translation>Prognose {forecast}, erstes Wort nach {first} (Eingabe von {count}). Noch keine Antwort gemessen.</translation>
+        <source>Forecast: {forecast}, first token after {first} ({count}-token prompt). No answer measured yet.</source>
+        <translation>Prognose {forecast}, erstes Token nach {first} (Eingabe von {count}). Noch keine Antwort gemessen.</translation>
     </message>
     <message>
         <source>Forecast: {forecast}. No answer measured yet.</source>
@@ -3269,8 +3269,8 @@
         <translation>Was helfen würde</translation>
     </message>
     <message>
-        <source>cutting layers</source>
-        <translation>Schichten werden zugeschnitten</translation>
+        <source>extracting layers</source>
+        <translation>Schichten werden entnommen</translation>
     </message>
     <message>
         <source>loading layers</source>
@@ -3334,8 +3334,8 @@
         <translation>{model} ist verloren gegangen</translation>
     </message>
     <message>
-        <source>{model} would run at {speed}, with the first word after {first} ({count}-token prompt).</source>
-        <translation>{model} würde mit {speed} laufen, das erste Wort käme nach {first} (Eingabe von {count}).</translation>
+        <source>{model} would run at {speed}, with the first token after {first} ({count}-token prompt).</source>
+        <translation>{model} würde mit {speed} laufen, das erste Token käme nach {first} (Eingabe von {count}).</translation>
     </message>
     <message>
         <source>{model} would run at {speed}.</source>
@@ -3580,8 +3580,8 @@
         <translation>Netzwerk</translation>
     </message>
     <message>
-        <source>Share of token time</source>
-        <translation>Von jedem Token</translation>
+        <source>Share of answer time</source>
+        <translation>Anteil an der Antwortzeit</translation>
     </message>
     <message>
         <source>Offline</source>
@@ -3668,8 +3668,8 @@
         <translation>Verlassen…</translation>
     </message>
     <message>
-        <source>You left this machine out.</source>
-        <translation>Von Ihnen ausgelassen.</translation>
+        <source>You excluded this machine.</source>
+        <translation>Sie haben dieses Gerät ausgeschlossen.</translation>
     </message>
     <message>
         <source>Link</source>
@@ -3959,8 +3959,8 @@
         <translation>{part} verliehen</translation>
     </message>
     <message>
-        <source>{percent} of the time for an answer</source>
-        <translation>{percent} der Zeit einer Antwort</translation>
+        <source>{percent} of the answer time</source>
+        <translation>{percent} der Antwortzeit</translation>
     </message>
     <message>
         <source>{percent}, main bottleneck</source>
@@ -3979,8 +3979,8 @@
         <translation>derselbe Computer</translation>
     </message>
     <message>
-        <source>Use this if this computer was removed or copied, or is moving to another household. All its pairings end, but models and chats are kept. The old identity is saved next to the new one.</source>
-        <translation>Für einen Computer, der entfernt oder kopiert wurde oder den Haushalt wechselt. Alle Kopplungen dieses Geräts enden; Modelle und Chats bleiben. Die alte Identität wird neben der neuen aufgehoben.</translation>
+        <source>Use this if this computer was removed from its household, is a copy of another one, or moves to another household. All its pairings end, but models and chats are kept. The old identity is saved next to the new one.</source>
+        <translation>Für einen Computer, der aus dem Haushalt entfernt wurde, die Kopie eines anderen ist oder den Haushalt wechselt. Alle Kopplungen dieses Geräts enden; Modelle und Chats bleiben. Die alte Identität wird neben der neuen aufgehoben.</translation>
     </message>
     <message>
         <source>Saved. Takes effect once {name} is connected.</source>
@@ -4600,8 +4600,8 @@
         <translation>Schlüssel der API</translation>
     </message>
     <message>
-        <source>API keys and other servers are kept, but these servers are turned off.</source>
-        <translation>Schlüssel und andere Server bleiben; diese Server sind aus.</translation>
+        <source>Your API keys and other servers are kept, but the servers are turned off.</source>
+        <translation>Ihre API-Schlüssel und anderen Server bleiben erhalten, die Server sind aber ausgeschaltet.</translation>
     </message>
     <message>
         <source>Let web pages from these origins use the API</source>
@@ -5597,8 +5597,8 @@
         <translation>Modelle mit beschränktem Zugang</translation>
     </message>
     <message>
-        <source>Other machines can no longer copy models from this one, but they can chat with models loaded here, and chats here can use theirs. Each machine uses its own processor instructions. Folders and the access token are unchanged.</source>
-        <translation>Andere Maschinen können keine Modelle mehr von dieser kopieren, aber mit den hier geladenen chatten, und Chats hier können deren Modelle nutzen. Jeder Computer verwendet seine eigenen Prozessorbefehle. Ordner und Zugangstoken bleiben unverändert.</translation>
+        <source>Other machines can no longer copy models from this one. They can chat with models loaded here, and chats here can use theirs. Each machine uses its own processor instructions. Folders and the access token are unchanged.</source>
+        <translation>Andere Geräte können keine Modelle mehr von diesem kopieren. Sie können mit den hier geladenen Modellen chatten, und Chats hier können ihre nutzen. Jedes Gerät verwendet seine eigenen Prozessorbefehle. Ordner und Zugangstoken bleiben unverändert.</translation>
     </message>
     <message>
         <source>Others may chat with models loaded here</source>
@@ -6481,8 +6481,8 @@
         <translation>Noch keine Antworten</translation>
     </message>
     <message>
-        <source>Nothing to compare yet. A comparison appears after a long answer during which no other answers ran.</source>
-        <translation>Noch gibt es nichts zu vergleichen: Nach einer längeren Antwort, während der sonst niemand gefragt hat, steht hier ihre Prognose neben dem, was gemessen wurde.</translation>
+        <source>Nothing to compare yet. A comparison appears after a long answer that ran without others at the same time.</source>
+        <translation>Noch gibt es nichts zu vergleichen. Ein Vergleich erscheint nach einer langen Antwort, während der keine anderen liefen.</translation>
     </message>
     <message>
         <source>Open the chat</source>
@@ -6556,8 +6556,8 @@
         <translation>Adresse für Handys</translation>
     </message>
     <message>
-        <source>Browsers show a warning the first time, because this computer vouches for itself. Compare this fingerprint with the one in the browser.</source>
-        <translation>Browser warnen einmal, weil dieser Computer für sich selbst bürgt. Vergleichen Sie dort diesen Fingerabdruck.</translation>
+        <source>Browsers show a warning the first time because this computer made its own certificate. Before you continue there, check that the browser shows the same fingerprint.</source>
+        <translation>Browser warnen beim ersten Mal, weil dieser Computer sein Zertifikat selbst erstellt hat. Prüfen Sie, bevor Sie dort fortfahren, ob der Browser denselben Fingerabdruck zeigt.</translation>
     </message>
     <message>
         <source>Certificate fingerprint</source>
@@ -6608,8 +6608,8 @@
         <translation>Entfernen…</translation>
     </message>
     <message>
-        <source>The devices are kept. They can chat again once you turn this on.</source>
-        <translation>Die Geräte bleiben. Sie können wieder chatten, sobald Sie das einschalten.</translation>
+        <source>The devices stay paired. They can chat again when you turn this on.</source>
+        <translation>Die Geräte bleiben gekoppelt. Sie können wieder chatten, sobald Sie das einschalten.</translation>
     </message>
     <message>
         <source>Phones open a chat page in their browser over your own network. They need no app, no account and no internet.</source>
@@ -6868,8 +6868,8 @@
         <translation>Noch nie gefragt</translation>
     </message>
     <message>
-        <source>The result of computing a long prompt is stored here, encrypted, so that chats about the same document start at once, even after a restart. This also applies to layers that this computer computes for other machines in your household. Nothing from guests is stored.</source>
-        <translation>Was das Modell für eine lange Eingabe berechnet hat, wird hier verschlüsselt gespeichert, damit Chats über dasselbe Dokument sofort beginnen, auch nach einem Neustart. Das gilt auch für Schichten, die dieser Computer für andere Geräte deines Haushalts berechnet. Von Gästen wird nichts gespeichert.</translation>
+        <source>What the model computed for a long prompt is stored here, encrypted. Chats about the same document then start at once, even after a restart. This also applies to layers that this computer computes for other machines in your household, but not to guests.</source>
+        <translation>Was das Modell für eine lange Eingabe berechnet hat, wird hier verschlüsselt gespeichert. Chats über dasselbe Dokument beginnen dann sofort, auch nach einem Neustart. Das gilt auch für Schichten, die dieser Computer für andere Geräte Ihres Haushalts berechnet, aber nicht für Gäste.</translation>
     </message>
     <message>
         <source>Updates of Poolhouse</source>
@@ -6880,8 +6880,8 @@
         <translation>Keine Suche nach Updates</translation>
     </message>
     <message>
-        <source>No keyring was found, so the key is in a file next to your chats. Your chats are protected only in copies that do not include this file.</source>
-        <translation>Hier wurde kein Schlüsselbund gefunden: Der Schlüssel liegt in einer Datei daneben. Das schützt nur Kopien, in denen sie fehlt.</translation>
+        <source>No keyring was found, so the key is in a file next to your chats. Anyone who gets both can read them.</source>
+        <translation>Es wurde kein Schlüsselbund gefunden, deshalb liegt der Schlüssel in einer Datei neben Ihren Chats. Wer beides hat, kann sie lesen.</translation>
     </message>
     <message>
         <source>No telemetry</source>
@@ -7012,8 +7012,8 @@
         <translation>Aufbewahrte Eingaben</translation>
     </message>
     <message>
-        <source>Nothing is kept, because the key for it cannot be read.</source>
-        <translation>Nichts wird aufbewahrt, weil der Schlüssel dafür nicht gelesen werden kann.</translation>
+        <source>No prompts are kept because their key can&apos;t be read.</source>
+        <translation>Es werden keine Eingaben aufbewahrt, weil ihr Schlüssel nicht gelesen werden kann.</translation>
     </message>
     <message>
         <source>The kept prompts were deleted.</source>
@@ -7530,8 +7530,8 @@
         <translation>Verleiht bei jeder Temperatur der Grafikkarte.</translation>
     </message>
     <message>
-        <source>Now: other programs are using {percent}% of it.</source>
-        <translation>Jetzt: Andere Programme lasten sie zu {percent} % aus.</translation>
+        <source>Now: other programs are using {percent}% of the card.</source>
+        <translation>Jetzt: Andere Programme lasten die Karte zu {percent} % aus.</translation>
     </message>
     <message>
         <source>Now: the graphics card is at {degrees} °C.</source>
@@ -8440,8 +8440,8 @@
         <translation>Diese Werte hat das Modell geschrieben. Prüfen Sie sie, bevor Sie den Aufruf erlauben.</translation>
     </message>
     <message>
-        <source>The model wrote these values. Show all of them to be able to allow the call.</source>
-        <translation>Das Modell hat diese Werte geschrieben. Zeigen Sie alle an, um den Aufruf erlauben zu können.</translation>
+        <source>The model wrote these values. Show all of them before you allow the call.</source>
+        <translation>Das Modell hat diese Werte geschrieben. Zeigen Sie alle an, bevor Sie den Aufruf erlauben.</translation>
     </message>
     <message>
         <source>The tool reported an error.</source>
@@ -8452,8 +8452,8 @@
         <translation>Dieses Werkzeug gibt es nicht, deshalb wurde nichts aufgerufen.</translation>
     </message>
     <message>
-        <source>This call was stopped before its result came. It may have been carried out.</source>
-        <translation>Dieser Aufruf wurde angehalten, bevor sein Ergebnis kam. Er wurde vielleicht schon ausgeführt.</translation>
+        <source>This call was stopped before its result arrived. The tool may have done its work anyway.</source>
+        <translation>Dieser Aufruf wurde angehalten, bevor sein Ergebnis kam. Das Werkzeug hat vielleicht trotzdem schon gearbeitet.</translation>
     </message>
     <message>
         <source>This text comes from the tool server. It can be wrong, and it can try to mislead the model.</source>
@@ -8586,8 +8586,8 @@
         <translation>Werkzeug-Server importieren</translation>
     </message>
     <message>
-        <source>Its settings and secrets are deleted. Results in your chats stay.</source>
-        <translation>Die Einstellungen und Geheimnisse werden gelöscht. Ergebnisse in Ihren Chats bleiben.</translation>
+        <source>Its settings and secrets will be deleted. Results in your chats are kept.</source>
+        <translation>Seine Einstellungen und Geheimnisse werden gelöscht. Ergebnisse in Ihren Chats bleiben erhalten.</translation>
     </message>
     <message>
         <source>JSON files (*.json);;All files (*)</source>
@@ -8622,8 +8622,8 @@
         <translation>Wo er läuft</translation>
     </message>
     <message>
-        <source>Your name for the server</source>
-        <translation>Ihr Name für ihn</translation>
+        <source>Name of the server</source>
+        <translation>Name des Servers</translation>
     </message>
 </context>
 <context>
@@ -8668,8 +8668,8 @@
         <translation>Chats dürfen {name} verwenden</translation>
     </message>
     <message>
-        <source>Models can use tools such as a clock, a calendar or your files through tool servers (MCP). You turn them on in each chat, and allow each call.</source>
-        <translation>Über Werkzeug-Server (MCP) können Modelle Werkzeuge verwenden, etwa eine Uhr, einen Kalender oder Ihre Dateien. Sie schalten sie in jedem Chat ein und erlauben jeden Aufruf.</translation>
+        <source>Through tool servers (MCP), models can use tools such as a clock, a calendar or your files. You choose the servers in each chat and allow each call.</source>
+        <translation>Über Werkzeug-Server (MCP) können Modelle Werkzeuge verwenden, etwa eine Uhr, einen Kalender oder Ihre Dateien. Sie wählen die Server in jedem Chat und erlauben jeden Aufruf.</translation>
     </message>
     <message>
         <source>Never allow</source>
@@ -8712,8 +8712,8 @@
         <translation>Wann {tool} aufgerufen werden darf</translation>
     </message>
     <message>
-        <source>{count} more tools are left out, because so many would fill a model&apos;s context.</source>
-        <translation>{count} weitere Werkzeuge wurden weggelassen, weil so viele den Kontext eines Modells füllen würden.</translation>
+        <source>{count} more tools are left out because they would fill a model&apos;s context.</source>
+        <translation>{count} weitere Werkzeuge wurden weggelassen, weil sie den Kontext eines Modells füllen würden.</translation>
     </message>
     <message>
         <source>{name} and its secrets were removed.</source>
@@ -8980,8 +8980,8 @@
         <translation>Eine neuere Version ist verfügbar</translation>
     </message>
     <message>
-        <source>Already have {version}, or their owners said no: {machines}.</source>
-        <translation>Haben {version} schon, oder ihre Besitzer haben abgelehnt: {machines}.</translation>
+        <source>Already updated to {version}, or declined by the owner: {machines}.</source>
+        <translation>Schon auf {version} aktualisiert oder vom Besitzer abgelehnt: {machines}.</translation>
     </message>
     <message>
         <source>An update didn&apos;t start</source>
@@ -9004,8 +9004,8 @@
         <translation>Um die Installation von {version} gebeten: {machines}.</translation>
     </message>
     <message>
-        <source>Asks the owner of each connected computer, on its own screen, to install the newest version.</source>
-        <translation>Bittet auf jedem verbundenen Computer dessen Besitzer, die neueste Version zu installieren.</translation>
+        <source>Asks on the screen of each connected computer whether to install the newest version.</source>
+        <translation>Fragt auf dem Bildschirm jedes verbundenen Computers, ob die neueste Version installiert werden soll.</translation>
     </message>
     <message>
         <source>Cancel</source>
@@ -9060,8 +9060,8 @@
         <translation>Ein Update wird installiert</translation>
     </message>
     <message>
-        <source>It is being released gradually, and this computer is not among the first.</source>
-        <translation>Sie wird nach und nach verteilt, und dieser Computer gehört nicht zu den ersten.</translation>
+        <source>This version is being released gradually. This computer gets it a little later.</source>
+        <translation>Diese Version wird nach und nach verteilt. Dieser Computer erhält sie etwas später.</translation>
     </message>
     <message>
         <source>Looking for the newest version</source>
@@ -9092,8 +9092,8 @@
         <translation>Jetzt nicht</translation>
     </message>
     <message>
-        <source>Poolhouse {version} starts the next time you open Poolhouse, or now.</source>
-        <translation>Poolhouse {version} startet, wenn Sie Poolhouse das nächste Mal öffnen, oder jetzt.</translation>
+        <source>Restart Poolhouse now to use version {version}, or use it from the next start.</source>
+        <translation>Starten Sie Poolhouse jetzt neu, um Version {version} zu verwenden, oder verwenden Sie sie ab dem nächsten Start.</translation>
     </message>
     <message>
         <source>Poolhouse {version}. {size} to download; your household, chats and models are kept.</source>
@@ -9112,11 +9112,11 @@
         <translation>Alle Computer aktualisieren</translation>
     </message>
     <message>
-        <source>Update these by hand, because they can&apos;t be asked: {machines}.</source>
-        <translation>Diese lassen sich nicht bitten, aktualisieren Sie sie von Hand: {machines}.</translation>
+        <source>These computers can&apos;t be asked, so update them by hand: {machines}.</source>
+        <translation>Diese Computer lassen sich nicht fragen, aktualisieren Sie sie von Hand: {machines}.</translation>
     </message>
     <message>
-        <source>Uses Poolhouse {version} again from the next start on. Nothing is deleted.</source>
+        <source>Poolhouse {version} will be used again from the next start. Nothing is deleted.</source>
         <translation>Verwendet ab dem nächsten Start wieder Poolhouse {version}. Nichts wird gelöscht.</translation>
     </message>
     <message>
@@ -9295,8 +9295,8 @@
         <translation>Ihm wird vertraut, wie dieser Computer es bei anderen auch tut.</translation>
     </message>
     <message>
-        <source>Trusts only {file}.</source>
-        <translation>Vertraut wird allein {file}.</translation>
+        <source>Trusts only the certificate in {file}.</source>
+        <translation>Vertraut nur dem Zertifikat in {file}.</translation>
     </message>
     <message>
         <source>The token count for this server was lost, so nothing is sent there until you reset the count.</source>

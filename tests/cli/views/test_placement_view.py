@@ -19,7 +19,7 @@ from app.core.planner.speed_estimates import is_too_small
 def test_a_forecast_is_a_range_whatever_it_is_based_on() -> None:
     known = Forecast(1.2, 9.3, 31.0, 10.0, estimated=True, spread=1.25)
     plan = Plan(model="guide", users=8, first_token=FirstToken(1000, 2.9))
-    words = "first word after 2.3–3.6 s, then 7–12 tok/s (8 at once: 25–39 tok/s in total)"
+    words = "first token after 2.3–3.6 s, then 7–12 tok/s (8 at once: 25–39 tok/s in total)"
     assert forecast_line(plan, known) == f"Forecast for a 1,000-token prompt: {words}."
 
 

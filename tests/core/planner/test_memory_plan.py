@@ -61,7 +61,7 @@ def test_it_says_by_how_much_and_what_would_do() -> None:
     assert "host, the only machine here, has only 500.0 MiB free for models. " in said(caught.value)
     helps = fact_text(caught.value.reason.facts["what_helps"])
     assert "The model would fit if another machine lent 768.0 MiB." in helps
-    assert "A quantization whose file is at most " in helps
+    assert "A version of the model with a file of at most " in helps
 
 
 @pytest.mark.parametrize("boundaries", [None, ()], ids=["split", "whole"])

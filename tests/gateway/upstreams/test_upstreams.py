@@ -135,8 +135,8 @@ async def test_two_that_ask_each_other_send_a_request_round_once(
     ("change", "why"),
     [
         ({"key": "wrong"}, "it does not accept the key (401)"),
-        ({"models": {"b": "no-such"}}, "it answered 404, There is no model called no-such. Available"),
-        ({"url": "without /v1"}, "it answered 404, There is nothing at POST /chat/completions, but at /v1/"),
+        ({"models": {"b": "no-such"}}, "it answered with status 404: There is no model called no-such. Available"),
+        ({"url": "without /v1"}, "it answered with status 404: There is nothing at POST /chat/completions"),
     ],
 )  # fmt: skip
 async def test_what_is_wrong_with_one_is_said_and_how_it_is_tested(
@@ -274,11 +274,11 @@ async def answers(*lines: bytes, status: int = 200) -> AsyncGenerator[int, None]
         ((HUGE,), 200, 503, "its answer could not be read"),
         ((b'data: {"error": "prompt is odd"}',), 200, 503, "its answer could not be read"),
         ((b"data: " + b"x" * (9 << 20),), 200, 503, "could not be read"),
-        ((b"no",), 500, 503, "answered 500"),
+        ((b"no",), 500, 503, "answered with status 500"),
         ((b'{"error": {"message": "prompt is\\nempty."}}',), 400, 400, "request: prompt is empty. "),
-        ((b"no",), 422, 400, "request: it answered 422. "),
+        ((b"no",), 422, 400, "request: it answered with status 422. "),
         ((b"no",), 429, 429, "is overloaded"),
-        ((b"",), 302, 503, "answered 302"),
+        ((b"",), 302, 503, "answered with status 302"),
     ],
 )
 async def test_what_a_strange_upstream_says_breaks_nothing(
@@ -331,7 +331,7 @@ async def test_no_redirect_takes_what_is_asked_and_its_key_elsewhere(api: Open, 
     try:
         async with http.post(CHAT, json=ASK | {"model": "x"}) as answer:
             assert answer.status == 503
-            assert "answered 307" in await answer.text()
+            assert "answered with status 307" in await answer.text()
         assert there.asked == []
     finally:
         await asyncio.to_thread(api.control, "DELETE", "/api/upstreams/odd")

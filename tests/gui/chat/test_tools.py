@@ -213,7 +213,7 @@ def test_a_call_is_stopped_and_asked_about_again_after_a_restart(
     page._stop_answer()
     rested(qtbot, page)
     assert [call.state for call in calls(page)] == ["interrupted", "interrupted"]
-    assert "may have been carried out" in cards(page)[0]._state.text()
+    assert "may have done its work anyway" in cards(page)[0]._state.text()
     assert tree.path(page.chat)[-1].details[ENDED] == "stopped"
     chat = page.chat.id
     page.close_history()
@@ -228,7 +228,7 @@ def test_a_call_is_stopped_and_asked_about_again_after_a_restart(
     assert not cards(later)[0].once.isVisible()
     press(later, 1, "Continue")
     qtbot.waitUntil(asking(later))  # although the tool is allowed in this chat
-    assert "may have been carried out" in cards(later)[1]._state.text()
+    assert "may have done its work anyway" in cards(later)[1]._state.text()
     for card in cards(later):
         card.deny.click()
     rested(qtbot, later)

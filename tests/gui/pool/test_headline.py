@@ -73,8 +73,8 @@ FIRST = {"prompt_tokens": 1024, "ttft_s": 1.3}
     [
         (
             FIRST,
-            "Forecast: 12 tok/s, first word after 1.3 s (1024-token prompt). No answer measured yet.",
-            f"{MODEL} would run at 12 tok/s, with the first word after 1.3 s (1024-token prompt).",
+            "Forecast: 12 tok/s, first token after 1.3 s (1024-token prompt). No answer measured yet.",
+            f"{MODEL} would run at 12 tok/s, with the first token after 1.3 s (1024-token prompt).",
         ),
         (None, "Forecast: 12 tok/s. No answer measured yet.", f"{MODEL} would run at 12 tok/s."),
     ],

@@ -56,9 +56,9 @@ def test_it_says_what_a_machine_computes_and_how_old_a_measurement_is(
     shown = Inspector(services, cast("MachineActions", Mock(testing=False)), lambda: None)
     qtbot.addWidget(shown)
     shown.show_machine(machines_of(snapshot_of(household(3)))[1])
-    assert ("Computing", "10% of the time for an answer") in shown.facts.shown
+    assert ("Computing", "10% of the answer time") in shown.facts.shown
     assert dict(shown.facts.shown)["Transfer time"].endswith(" per 64 prompt tokens")
-    assert "Share of token time" in dict(shown.facts.shown)
+    assert "Share of answer time" in dict(shown.facts.shown)
     assert dict(shown.facts.shown)["Measured"].endswith(", 2 h ago")
     assert shown._ages.isActive()
     now[0] += 3 * 24 * 3600

@@ -171,7 +171,7 @@ def test_a_reset_turns_servers_and_limits_off_and_is_said_when_it_is_done(
         assert not said
         done(convert(TOLD, chat_api.ChatApi))
     first = "Local API was reset to its defaults."
-    assert said == [f"{first} API keys and other servers are kept, but these servers are turned off."]
+    assert said == [f"{first} Your API keys and other servers are kept, but the servers are turned off."]
 
 
 def test_the_network_limits_and_other_servers(
@@ -229,7 +229,7 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     sheet.models.setText("far=guide, near=no-such")
     sheet.key.setText(page.key.text())
     sheet.act.click()
-    qtbot.waitUntil(lambda: "cannot be used as an upstream" in sheet.notice.sentence, timeout=5000)
+    qtbot.waitUntil(lambda: "is not an address that can be used here" in sheet.notice.sentence, timeout=5000)
     sheet.url.setText(page.address.text())
     sheet.act.click()
     words = "barn responds, but doesn't have no-such."
@@ -269,14 +269,14 @@ def test_a_certificate_is_read_from_a_file_or_refused(qtbot: QtBot, away: Desk, 
     sheet = AddServerDialog(away.services, (), lambda *_: None, parent)
     (tmp_path / "barn.pem").write_text("-----BEGIN CERTIFICATE-----", "ascii")
     sheet.trust(tmp_path / "barn.pem")
-    assert sheet.trusted.text() == "Trusts only barn.pem."
+    assert sheet.trusted.text() == "Trusts only the certificate in barn.pem."
     sheet.trust(tmp_path / "nothing.pem")
     assert "nothing.pem cannot be read" in sheet.notice.sentence
     sheet.notice.clear()
     (tmp_path / "long.pem").write_text("-" * (MOST_CERTIFICATE_BYTES + 1), "ascii")
     sheet.trust(tmp_path / "long.pem")
     assert "long.pem cannot be read" in sheet.notice.sentence
-    assert sheet.trusted.text() == "Trusts only barn.pem."
+    assert sheet.trusted.text() == "Trusts only the certificate in barn.pem."
     sheet.close()
 
 

@@ -119,7 +119,7 @@ def test_before_a_node_is_there_nothing_is_said_to_have_failed(qtbot: QtBot, awa
         assert not page.notice.sentence, group.title
     autostart = page.findChild(AutostartSwitch)
     assert autostart is not None
-    assert "without a window" in autostart.words.text()
+    assert "without opening its window" in autostart.words.text()
     assert not autostart.switch.isEnabled()
 
 
@@ -375,8 +375,8 @@ def test_who_was_asked_to_update_is_told(page: SettingsPage) -> None:
     group._tell_asked(computer.AskedMachines([*machines, computer.AskedMachine("shed")], "9"))
     words = page.notice.sentence
     assert "Asked to install 9: attic." in words
-    assert "Already have 9, or their owners said no: cellar." in words
-    assert "by hand, because they can't be asked: shed." in words
+    assert "Already updated to 9, or declined by the owner: cellar." in words
+    assert "can't be asked, so update them by hand: shed." in words
 
 
 def test_a_restart_closes_the_window_for_the_new_version(

@@ -52,8 +52,10 @@ def test_each_state_of_a_copy_is_told() -> None:
 
 def test_an_offer_tells_what_is_here_already() -> None:
     assert offer_details(OFFER).endswith(f": {OFFER.pack}")
-    assert "1.0 MiB of it are here already" in offer_details(msgspec.structs.replace(OFFER, here_bytes=1 << 20))
-    assert "installed here already" in offer_details(msgspec.structs.replace(OFFER, installed=True))
+    assert "1.0 MiB of it is already on this computer" in offer_details(
+        msgspec.structs.replace(OFFER, here_bytes=1 << 20)
+    )
+    assert "already installed" in offer_details(msgspec.structs.replace(OFFER, installed=True))
     assert grouped(SHA256).split() == ["01234567", "89abcdef"] * 4
 
 
@@ -62,7 +64,7 @@ def test_the_consent_says_whose_program_will_run(qtbot: QtBot, card: EnginesCard
     dialog = ConfirmCopyDialog(at_lone.services, OFFER, agreed.append, card)
     dialog.open()
     words = "\n".join(shown.text() for shown in dialog.findChildren(QLabel))
-    assert "It will run on this computer with your rights, and only study vouches for it" in words
+    assert "This one comes from study, and Poolhouse can't check what it does." in words
     assert grouped(SHA256) in words
     dialog.reject()
     assert agreed == []
@@ -178,7 +180,7 @@ def test_a_pack_is_copied_with_three_clicks(qtbot: QtBot, qapp: QApplication, tm
         assert [pack.name for pack in card._shown.packs] == [name_of()]
         card.copy.click()
         (again,) = (shown for shown in card.findChildren(OffersDialog) if shown.isVisible())
-        qtbot.waitUntil(lambda: "installed here already" in texts_of(again), timeout=WITHIN_MS)
+        qtbot.waitUntil(lambda: "already installed" in texts_of(again), timeout=WITHIN_MS)
         assert again.copies == []
         again.reject()
         made.services.pool.stop()

@@ -44,7 +44,7 @@ def test_a_pack_is_described_with_its_state_and_devices() -> None:
     assert pack_details(PACK)[0][0] == "A card, 8.0 GiB"
     hashed = msgspec.structs.replace(PACK, sha256="0123456789abcdef" * 4)
     assert pack_details(hashed)[-1] == (f"Checksum: {' '.join(['01234567', '89abcdef'] * 4)}", "caption")
-    assert pack_title(OLD).endswith("used before")
+    assert pack_title(OLD).endswith("previously used")
     assert pack_title(BAD).endswith("not used")
     assert pack_title(EnginePack("broken-folder")) == "broken-folder"
     assert pack_details(BAD)[0] == (outcome(BAD), "error")
@@ -52,9 +52,9 @@ def test_a_pack_is_described_with_its_state_and_devices() -> None:
     assert outcome(PACK) == "Vulkan is in use."
     why = Reason("check_card_unused", {"device": "A card", "why": Reason("card_switched_off")})
     idle = msgspec.structs.replace(PACK, idle_facts=why)
-    assert pack_title(idle).endswith("chosen, but it computes nothing now")
+    assert pack_title(idle).endswith("selected, but not in use now")
     assert pack_details(idle)[0] == ("A card is not used. It is switched off.", "muted")
-    assert outcome(idle) == "Vulkan is chosen, but computes nothing now."
+    assert outcome(idle) == "Vulkan is selected but not in use now."
     shared = EnginePack(devices=[Device(description="Small", kind="igpu", total_bytes=2 << 30)])
     assert pack_details(shared) == [("Small, 2.0 GiB shared with the processor", "")]
 

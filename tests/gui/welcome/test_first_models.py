@@ -218,7 +218,7 @@ def test_one_model_for_two_uses_is_one_choice_and_says_where_it_runs(away: Desk)
         made._recommended(use, recommended("small", machines=["study", "kitchen"]))
     (choice,) = made.choices()
     assert choice.title == "small for chat and code"
-    assert choice.sentence.endswith("Runs split over study, kitchen.")
+    assert choice.sentence.endswith("Runs on study, kitchen together.")
     made._recommended(CODE, StarterResponse(None))
     assert made.choices()[0].title == "small for chat"
     made._not_recommended(CHAT, DoesNotFit("x"))

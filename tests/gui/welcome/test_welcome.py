@@ -228,7 +228,7 @@ def test_who_only_lends_is_asked_for_no_model(away: Desk, window: QMainWindow) -
     welcome = begun(away, window)
     assert not below(window).isVisible()  # nothing under it takes the keyboard
     page = first_page(welcome)
-    assert page.hardware.memory.value.text() == "Still looking…"  # the node has not started yet
+    assert page.hardware.memory.value.text() == "Checking…"  # the node has not started yet
     assert "GiB" in page.hardware.disk.value.text()
     page.role.lend.click()
     press(welcome, "Continue")

@@ -26,13 +26,13 @@ STEPS = {
     "copying": QT_TRANSLATE_NOOP("Answer", "Copying"),
     "testing_card": QT_TRANSLATE_NOOP("Answer", "Testing the graphics card"),
     "planning": QT_TRANSLATE_NOOP("Answer", "Planning"),
-    "cutting": QT_TRANSLATE_NOOP("Answer", "Cutting layers"),
+    "cutting": QT_TRANSLATE_NOOP("Answer", "Extracting layers"),
     "measuring": QT_TRANSLATE_NOOP("Answer", "Measuring the machines"),
     "preparing": QT_TRANSLATE_NOOP("Answer", "Preparing layers"),
     "sending": QT_TRANSLATE_NOOP("Answer", "Sending layers"),
     "fetching": QT_TRANSLATE_NOOP("Answer", "Fetching layers"),
     "loading": QT_TRANSLATE_NOOP("Answer", "Loading layers"),
-    "opening": QT_TRANSLATE_NOOP("Answer", "Opening layers"),
+    "opening": QT_TRANSLATE_NOOP("Answer", "Starting layers"),
     "waiting": QT_TRANSLATE_NOOP("Answer", "Waiting"),
 }
 
@@ -133,7 +133,7 @@ def details(stats: AnswerStats) -> list[str]:
         restored_s = stats.restored_s or 0.0
         text = _tr("Prompt: {tokens} tokens ({reused} reused)")
         if restored_s:
-            text = _tr("Prompt: {tokens} tokens ({reused} remembered on disk, read in {time})")
+            text = _tr("Prompt: {tokens} tokens ({reused} loaded from disk in {time})")
         numbers = {"tokens": formats.number(prompt), "reused": formats.number(reused)}
         lines.append(text.format(**numbers, time=formats.seconds(restored_s)))
     if prompt > reused and stats.ttft_s and stats.ttft_s > queued and not stats.restored_s:

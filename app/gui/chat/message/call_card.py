@@ -111,7 +111,7 @@ class CallCard(QFrame):
         is_whole = self._arguments.more.isHidden()
         words = _tr("The model wrote these values. Check them before you allow the call.")
         if not is_whole:
-            words = _tr("The model wrote these values. Show all of them to be able to allow the call.")
+            words = _tr("The model wrote these values. Show all of them before you allow the call.")
         self._source.setText(words)
         self.once.setEnabled(is_whole)
         self.in_chat.setEnabled(is_whole)
@@ -216,7 +216,7 @@ def _state_words(call: CallRecord, *, asks: bool) -> str:
 
 
 def _interrupted() -> str:
-    return _tr("This call was stopped before its result came. It may have been carried out.")
+    return _tr("This call was stopped before its result arrived. The tool may have done its work anyway.")
 
 
 def _done_words(call: CallRecord) -> str:

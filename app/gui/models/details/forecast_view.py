@@ -105,8 +105,8 @@ class ForecastView(QWidget):
         """Say which machine was busy while it was measured, if the forecast is shown nevertheless."""
         name = plan.forecast.disturbed if plan.forecast is not None else ""
         words = self.tr(
-            "{machine} was busy while it was measured, so the range is wide. Poolhouse will "
-            "measure again when {machine} is quiet."
+            "{machine} was busy while it was measured, so this forecast is rough. Poolhouse will "
+            "measure again when {machine} is idle."
         )
         self.disturbed.setText(words.format(machine=name))
         self.disturbed.setVisible(bool(name))
@@ -157,7 +157,7 @@ class ForecastView(QWidget):
             elif self._factor is not None:
                 factor = formats.number(self._factor, 2)
                 sentences += " " + self.tr(
-                    "On a quiet computer, answers have been {factor} times as fast as forecast."
+                    "When the computer was otherwise idle, answers were {factor} times as fast as forecast."
                 ).format(factor=factor)
             if last.interruptions:
                 sentences += " " + self.tr("This answer took longer because a machine was lost or replaced.")

@@ -175,7 +175,7 @@ def test_the_factor_between_fact_and_forecast_is_that_of_a_quiet_computer(view: 
     view.show_plan(plan(forecast=KNOWN))
     last = {"prompt_tokens": 9, "output_tokens": 9, "forecast_ttft_s": 0.5, "ttft_s": 0.4, "forecast_tok_s": 11.0}
     view.show_fact(convert(last | {"tok_s": 11.8, "other_load": 0.1}, plans.AnswerOutcome))
-    assert "On a quiet computer, answers have been 1.06 times as fast as forecast." in view.fact.text()
+    assert "When the computer was otherwise idle, answers were 1.06 times as fast as forecast." in view.fact.text()
     view.show_fact(convert(last | {"tok_s": 3.0, "other_load": 0.6}, plans.AnswerOutcome))
     assert "Other programs used 60% of the processor." in view.fact.text()
     assert "quiet" not in view.fact.text()
