@@ -299,8 +299,8 @@ class BenchView(QWidget):
     def begin(self, extent: BenchmarkSize, anyway: bool = False, compare: bool = False) -> None:
         """Benchmark the loaded model, or show a notice if no model is loaded or answers are in progress.
 
-        anyway: run even if answers are in progress. compare: also benchmark the model on its host alone, then
-        restore the placement.
+        anyway: whether to run even if answers are in progress. compare: whether to benchmark the model on its host
+        alone as well, and restore the placement afterwards.
         """
         if self.is_busy:
             return

@@ -41,10 +41,9 @@ from app.gui.widgets.layouts import layout_widget, row
 
 
 class ModelNames(QObject):
-    """The models that can answer in a chat: those of this machine, and those that other machines have loaded. A guest
-    has only those of its hosts.
+    """The models that can answer in a chat: those on this machine, and those that other machines have loaded.
 
-    `changed` is called whenever the node has sent a new list.
+    A guest has only the models of its hosts. `changed` is called whenever the node has sent a new list.
     """
 
     def __init__(
@@ -65,9 +64,9 @@ class ModelNames(QObject):
         return here + [model.reference for model in shared if model.ready]
 
     def context_length(self, name: str) -> int | None:
-        """Return the context length that a model was trained with, or None if unknown.
+        """Return the context length that a model was trained with, or None if it is unknown.
 
-        For a model that another machine has loaded, it is the context that it has there.
+        For a model that another machine has loaded, return the context length with which it is loaded there.
         """
         if (shared := self._pool.now.shared_model(name)) is not None:
             return shared.context
@@ -81,7 +80,7 @@ class ModelNames(QObject):
         return any(model.is_base for model in (self._models or Models()).models if model.name == name)
 
     def sees(self, name: str) -> bool:
-        """Return whether a model can look at pictures, or True if that is unknown."""
+        """Return whether a model can process pictures, or True if that is unknown."""
         if (known := sees(self._pool.now, name)) is not None:
             return known
         models = self._models or Models()
@@ -368,7 +367,7 @@ class ChatSettings(CompactDialog):
         self.remove_sampling.setVisible(sampling in self._presets.own_samplings())
 
     def _drop_system(self) -> None:
-        """Remove the preset. Its text stays in the field, so that the user can save it again."""
+        """Remove the preset. Its text remains in the field, so that the user can save it again."""
         self._presets.remove_system(self.system_presets.currentText())
 
     def _drop_sampling(self) -> None:

@@ -1,5 +1,7 @@
-"""The top of the Pool page: a card with the loaded model, its forecast and measured speed, and a suggestion, and the
-notice that layers moved by themselves."""
+"""The top of the Pool page, with a card for the loaded model and a notice when layers have moved automatically.
+
+The card shows the model, its forecast and measured speed, and a suggestion.
+"""
 
 from __future__ import annotations
 
@@ -271,9 +273,9 @@ def _unfinished(loaded: LoadedModel) -> Mapping[str, Progress]:
 
 
 class MoveNotice(Notice):
-    """The notice about the latest move of any loaded model, until the user closes it.
+    """The notice about the most recent automatic move of a loaded model, shown until the user closes it.
 
-    `undo(model)` is called when the user wants the layers back where they were.
+    `undo(model)` is called when the user wants to move the layers back.
     """
 
     def __init__(self, theme: Theme, undo: Callable[[str], object]) -> None:
@@ -283,7 +285,7 @@ class MoveNotice(Notice):
         self._dismissed_at = 0.0
 
     def show_moves(self, models: Sequence[LoadedModel]) -> None:
-        """Show the latest move of these models, unless the user has closed its notice."""
+        """Show the most recent move of these models, unless the user has closed its notice."""
         moves = [(model.model, model.moved) for model in models if model.moved is not None]
         latest = max(moves, key=lambda pair: pair[1].at, default=None)
         if latest is not None and latest[1].at <= self._dismissed_at:

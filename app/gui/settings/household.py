@@ -119,7 +119,7 @@ class Household(SettingsGroup):
 
 
 def _face(machine: MachineFacts) -> tuple[object, ...]:
-    """Return the facts that a machine's row shows. The list is rebuilt when they change."""
+    """Return the facts shown in a machine's row. The list is rebuilt when they change."""
     return machine.id, machine.name, machine.state, machine.roles
 
 

@@ -354,7 +354,10 @@ class LocalApi(SettingsGroup):
             self.key.clear()
 
     def _tell_reach(self, lan_addresses: list[str], *, is_open: bool) -> None:
-        """Say where programs of other computers find the API. The addresses alone may be those for phones."""
+        """Show the addresses at which programs on other computers reach the API, if it is open to them.
+
+        is_open: whether programs on other computers may use the API. Otherwise, the addresses are only for phones.
+        """
         there = ", ".join(lan_addresses) if is_open else ""
         open_to = self.tr(
             "Available on this network at {there}. Requires TLS and a key. Nothing else on this computer is exposed."

@@ -27,7 +27,7 @@ CODE_SIDE = 260
 
 
 class AddPhoneDialog(Sheet):
-    """A dialog that shows a one-time code as a picture and in digits, until a device has used it."""
+    """A dialog that shows a one-time code as a QR code and in digits until a device has used it."""
 
     def __init__(self, services: AppContext, known: Phones, group: SettingsGroup, parent: QWidget) -> None:
         sentence = self.tr("Connect the device to the same network, then point its camera at this code.")
@@ -100,7 +100,7 @@ class AddPhoneDialog(Sheet):
         self.new.setFocus()
 
     def _void(self) -> None:
-        """Make the code void, because nobody can see it anymore."""
+        """Make the code invalid, because nobody can see it anymore."""
         self._timer.stop()
         self.services.client.delete("/phones/code", lambda _: None, answer=Phones)
 
@@ -132,7 +132,7 @@ class RemovePhoneDialog(Sheet):
 
 
 class PhoneSettings(SettingsGroup):
-    """The Phones settings: the switch, the address, and the devices."""
+    """The Phones settings, with the on-off switch, the address, and the devices."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Phones"))
@@ -238,6 +238,6 @@ class PhoneSettings(SettingsGroup):
 
 
 def _in_groups(fingerprint: str) -> str:
-    """Return a fingerprint that wraps: eight groups of four bytes."""
+    """Return a fingerprint in eight groups of four bytes, so that it can wrap."""
     parts = fingerprint.split(":")
     return " ".join(":".join(parts[at : at + 4]) for at in range(0, len(parts), 4))

@@ -32,7 +32,7 @@ SECRET_LINES, IMPORT_LINES = 3, 10
 
 
 class ToolServerDialog(Sheet):
-    """A dialog that adds a tool server, or changes one. `done(name)` is called when it is saved."""
+    """A dialog that adds or changes a tool server. `done(name)` is called when the server has been saved."""
 
     needs_node = False  # the node has no part in tools
 
@@ -105,7 +105,7 @@ class ToolServerDialog(Sheet):
         self.fail(error)
 
     def _edit(self) -> ServerEdit:
-        """Return what was entered. Raises BadInput."""
+        """Return the user's input. Raises BadInput."""
         name, is_program = self.name.text().strip(), self.place.value == PROGRAM
         try:
             program, *arguments = split_command(self.command.text()) or [""]
@@ -154,8 +154,9 @@ class ToolServerDialog(Sheet):
 
 
 class ImportToolsDialog(Sheet):
-    """A dialog that adds the tool servers of another app. `done(sentence)` is called with a sentence about the added
-    servers.
+    """A dialog that imports the tool servers of another app.
+
+    `done(sentence)` is called with a sentence about the servers that were added.
     """
 
     needs_node = False
@@ -237,7 +238,10 @@ class RemoveToolServerDialog(Sheet):
 
 
 def split_command(text: str, *, windows: bool = os.name == "nt") -> list[str]:
-    """Return the parts of a command line as its system writes it. Raises ValueError if a quotation does not end."""
+    """Split a command line by the rules of this operating system.
+
+    Raises ValueError if a quotation is not closed.
+    """
     if not windows:
         return shlex.split(text)
     parts = shlex.split(text, posix=False)  # a backslash is part of a path
@@ -245,12 +249,12 @@ def split_command(text: str, *, windows: bool = os.name == "nt") -> list[str]:
 
 
 def joined_command(parts: list[str], *, windows: bool = os.name == "nt") -> str:
-    """Return these parts as a command line, which `split_command` splits again."""
+    """Join the parts of a command into a command line that `split_command` can split again."""
     return subprocess.list2cmdline(parts) if windows else shlex.join(parts)
 
 
 def _pairs(text: str, separator: str) -> dict[str, str | None]:
-    """Return the names and values in these lines. None stands for a value that is already stored."""
+    """Parse the names and values in these lines. A value of None stands for a value that is already stored."""
     pairs: dict[str, str | None] = {}
     for line in text.splitlines():
         if line.strip():

@@ -1,4 +1,4 @@
-"""The Tools settings: the tool servers (MCP), their state, and what each of their tools may do without asking."""
+"""The Tools settings, with the tool servers (MCP), their state, and the permissions of their tools."""
 
 from __future__ import annotations
 
@@ -83,16 +83,19 @@ class Tools(SettingsGroup):
         self.search_again()
 
     def switch(self, name: str, on: bool) -> None:
-        """Choose whether chats may use a server."""
+        """Set whether chats may use a server."""
         self.services.tools.change(SwitchServer(name, on), lambda: None, self._failed)
 
     def permit(self, name: str, tool: ServerTool, permission: Permission) -> None:
-        """Set what a tool may do without asking. Refused if the tool is no longer the one that is shown."""
+        """Set whether a tool may be called without asking.
+
+        This is refused if the tool has changed since it was shown.
+        """
         request = SetPermission(name, tool.name, permission, tool.fingerprint)
         self.services.tools.change(request, lambda: None, self._failed)
 
     def edit(self, name: str) -> None:
-        """Open the dialog that changes a server."""
+        """Open the dialog for changing a server."""
         server = next((known for known in self.services.tools.servers if known.name == name), None)
         if server is not None:
             ToolServerDialog(self.services, server, self._saved, self).open()
@@ -121,7 +124,7 @@ class Tools(SettingsGroup):
 
 
 class ServerRow:
-    """The row of a server: its state, its buttons, and its tools in a fold."""
+    """The row of a server, with its state, its buttons, and a collapsed list of its tools."""
 
     def __init__(self, group: Tools, name: str) -> None:
         self._group, self._name = group, name
@@ -166,8 +169,9 @@ class ServerRow:
             self.show_server(msgspec.structs.replace(self._server))
 
     def _show_tools(self, is_open: bool) -> None:
-        """Show the tools. Their rows are not built while nobody sees them, because a server may change its tools all
-        the time.
+        """Show the tools if the list is expanded.
+
+        The rows of a collapsed list are not created, because a server may change its tools at any time.
         """
         server = self._server
         if server is None or not is_open:
@@ -202,7 +206,7 @@ class ServerRow:
 
 
 def _without_permission(tool: ServerTool) -> ServerTool:
-    """Return what is shown of a tool, apart from its permission."""
+    """Return a tool with the default permission, so that tools can be compared regardless of permissions."""
     return msgspec.structs.replace(tool, permission="ask")
 
 

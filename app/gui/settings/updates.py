@@ -80,7 +80,7 @@ class DailyCheck(QFrame):
 
 
 class InstallAnywayDialog(Sheet):
-    """The question whether to install from a folder a version that other computers would not understand."""
+    """A dialog that asks whether to install a version that other computers would not understand."""
 
     def __init__(self, services: AppContext, reason: Reason, agree: Callable[[], object], parent: QWidget) -> None:
         super().__init__(services, _tr("Install this update?"), said(reason), parent)
@@ -102,7 +102,7 @@ CHANGES = Path(__file__).resolve().parents[3] / "CHANGELOG.md"
 
 
 class Updates(SettingsGroup):
-    """The Updates settings: checking for, installing and starting newer versions, and going back."""
+    """The Updates settings, which find, install and start newer versions, or return to the previous one."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(services, self.tr("Updates"))
@@ -245,7 +245,10 @@ class Updates(SettingsGroup):
         self.ask("POST", "/updates/install", self._tell, {"path": folder, "anyway": anyway}, answer=UpdateState)
 
     def _fail_install(self, reason: Reason) -> None:
-        """Show why the last installation failed, or ask whether to install what other computers won't understand."""
+        """Show why the last installation failed.
+
+        If other computers won't understand the version, ask whether to continue.
+        """
         folder, self._folder = self._folder, ""
         if folder and reason.code == "update_others_first":
             agree = partial(self._install_folder, folder, anyway=True)
@@ -261,7 +264,7 @@ class Updates(SettingsGroup):
         self.ask("POST", "/updates/rollback", self._tell, {}, answer=UpdateState)
 
     def _restart(self) -> None:
-        """Close the window and its node, after which the installed version starts."""
+        """Close the window and its node. The installed version starts afterwards."""
         if not self.services.launcher.started:  # a node without a window is restarted by itself
             self.ask("POST", "/updates/restart", lambda _: self._quit(), {}, answer=UpdateState)
             return
@@ -279,7 +282,7 @@ class Updates(SettingsGroup):
         self.ask("POST", "/updates/ask", self._tell_asked, {}, answer=AskedMachines)
 
     def _tell_asked(self, answer: AskedMachines) -> None:
-        """Say whose owners are asked, who need not be asked, and which computers must be updated by hand."""
+        """Show which computers' owners are asked, which need not be asked, and which must be updated by hand."""
         self.ask_all.setEnabled(True)
         sentences = {
             "asked": self.tr("Asked to install {version}: {machines}."),
@@ -296,7 +299,7 @@ class Updates(SettingsGroup):
         TextDialog(self.services, self.tr("What's new"), self._updates.changes, self.window()).open()
 
     def _tell(self, updates: UpdateState) -> None:
-        """Show the state of updates. What this build or this copy cannot do is hidden."""
+        """Show the state of updates. Actions that this build or this copy does not support are hidden."""
         self._updates, place = updates, updates.place
         is_busy = bool(updates.phase)
         self._nowhere.is_removed = place is not None
@@ -336,7 +339,7 @@ class Updates(SettingsGroup):
         self.search_again()
 
     def _tell_new(self, updates: UpdateState) -> None:
-        """Describe the newer version, how much is downloaded, and whom it would not understand."""
+        """Describe the newer version, with its download size and any computers that would not understand it."""
         words = self.tr("Poolhouse {version}. {size} to download; your household, chats and models are kept.")
         parts = [words.format(version=updates.version, size=formats.size(updates.download_bytes))]
         if updates.staged:
@@ -377,7 +380,7 @@ class Updates(SettingsGroup):
         self.engine.setText(", ".join(engines) or self.tr("Not found"))
 
     def _tell_others(self) -> None:
-        """Show the versions of the other machines, which can be asked to update if there are any."""
+        """Show the versions of the other machines and, if there are any, the button that asks them to update."""
         machines = [machine for machine in machines_of(self.services.pool.now) if not machine.this]
         odd = [f"{machine.name} {machine.other_version}" for machine in machines if machine.other_version]
         self._all.is_removed = not machines

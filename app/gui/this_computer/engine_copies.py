@@ -1,4 +1,4 @@
-"""Copying an engine pack from another machine: what is offered, the consent to it, and the progress of the copy."""
+"""The dialogs and the progress row for copying an engine pack from another machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GROUP_CHARACTERS = 8  # of a checksum, so that people can compare it and lines c
 
 
 class OffersDialog(Sheet):
-    """The engine packs that other machines would give to this one. `chosen` has the one to copy."""
+    """A dialog that lists the engine packs offered by other machines. `chosen` is called with the pack to copy."""
 
     chosen = Signal(object)
 
@@ -37,7 +37,7 @@ class OffersDialog(Sheet):
         self.came_back()
 
     def came_back(self) -> None:
-        """Ask the other machines, again if the node was away."""
+        """Ask the other machines again after the node has been unavailable."""
         self.keep(self.services.client.get("/engines/offers", self._show, self.fail, answer=EngineOffers))
 
     def _show(self, there: EngineOffers) -> None:
@@ -78,7 +78,10 @@ class OffersDialog(Sheet):
 
 
 class ConfirmCopyDialog(Sheet):
-    """The consent to run a pack of another machine, which is code. `agree` is called with the offer."""
+    """A dialog that asks for consent to run another machine's pack, which is code.
+
+    `agree` is called with the offer.
+    """
 
     def __init__(
         self, services: AppContext, offer: EngineOffer, agree: Callable[[EngineOffer], object], parent: QWidget
@@ -105,7 +108,7 @@ class ConfirmCopyDialog(Sheet):
 
 
 class CopyRow(QWidget):
-    """The progress of a copy, with a button that cancels it."""
+    """A row with the progress of a copy and a Cancel button."""
 
     def __init__(self, cancel: Callable[[], object]) -> None:
         super().__init__()
@@ -117,7 +120,7 @@ class CopyRow(QWidget):
         self.hide()
 
     def show_copy(self, copy: EngineCopy | None) -> None:
-        """Show a copy until it is over."""
+        """Show the progress of a copy. Hide the row when the copy has ended."""
         if copy is None or copy.is_over:
             self.hide()
             return
@@ -128,7 +131,7 @@ class CopyRow(QWidget):
 
 
 def copy_progress(copy: EngineCopy) -> str:
-    """Return what is happening to a copy."""
+    """Describe the current step of a copy."""
     if copy.held_up_facts is not None:
         return said(copy.held_up_facts)
     if copy.state == "testing":
@@ -141,7 +144,7 @@ def copy_progress(copy: EngineCopy) -> str:
 
 
 def copy_outcome(copy: EngineCopy) -> tuple[str, str]:
-    """Return how a copy ended, and the role of that text."""
+    """Return a text about how a copy ended, and the role of that text."""
     if copy.problem_facts is not None:
         return said(copy.problem_facts), "error"
     if copy.state == "canceled":
@@ -150,7 +153,7 @@ def copy_outcome(copy: EngineCopy) -> tuple[str, str]:
 
 
 def offer_details(offer: EngineOffer) -> str:
-    """Return the name and the day of a pack, and what is here of it."""
+    """Return the name and date of an offered pack, and a note if it is already installed here."""
     day = QDate.fromString(offer.built, Qt.DateFormat.ISODate)
     built = QLocale().toString(day, QLocale.FormatType.ShortFormat)
     words = _tr("Built on {date}: {name}").format(date=built, name=offer.pack)
@@ -163,12 +166,12 @@ def offer_details(offer: EngineOffer) -> str:
 
 
 def checksum_line(sha256: str) -> str:
-    """Return the line with the checksum of a pack, which people compare with that on another computer."""
+    """Return the line with a pack's checksum, which users can compare with the one on another computer."""
     return _tr("Checksum: {hash}").format(hash=grouped(sha256))
 
 
 def grouped(sha256: str) -> str:
-    """Return a checksum in groups that people can compare."""
+    """Return a checksum in groups that are easy to compare."""
     return " ".join(sha256[start : start + GROUP_CHARACTERS] for start in range(0, len(sha256), GROUP_CHARACTERS))
 
 

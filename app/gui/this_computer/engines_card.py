@@ -1,4 +1,4 @@
-"""The card with the installed engine packs, which compute on graphics cards."""
+"""The card for the installed engine packs, which run models on graphics cards."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SUFFIX = ".tar.gz"
 
 
 class EnginesCard(QFrame):
-    """The engine packs of this machine, with buttons that install, test, choose and remove them."""
+    """The engine packs of this machine, with buttons to install, test, select and remove them."""
 
     def __init__(self, services: AppContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -74,17 +74,17 @@ class EnginesCard(QFrame):
             self._look = self._client.get("/engines", self._show, self._not_seen, answer=EnginePacks)
 
     def add(self, path: str) -> None:
-        """Install a pack from a file, and test it."""
+        """Install a pack from a file and test it."""
         self._ask(_tr("Installing and testing the pack…"), "/engines", {"path": path})
 
     def copy_pack(self, offer: EngineOffer) -> None:
-        """Copy a pack from another machine, after the user's consent, and test it."""
+        """Copy a pack from another machine with the user's consent, and test it."""
         seen = ("machine", "sha256", "pack", "built", "size_bytes")  # all that the consent has shown
         order = {name: getattr(offer, name) for name in seen}
         self._ask(_tr("Asking {machine} for the pack…").format(machine=offer.name), "/engines/copy", order, self._begun)
 
     def _begun(self, packs: EnginePacks) -> None:
-        """Show a copy that has begun, and tell how it ended if it was over at once."""
+        """Show a copy that has started, or its result if it has already ended."""
         self._call = None
         self.remark.hide()
         self._show(packs)
@@ -114,7 +114,7 @@ class EnginesCard(QFrame):
             self.export(pack, file)
 
     def export(self, pack: EnginePack, file: Path) -> None:
-        """Write a pack to a file that can be installed on another computer."""
+        """Write a pack to a file from which another computer can install it."""
         words = _tr("The pack was saved as {file}.").format(file=file.name)
         path, order = f"/engines/{segment(pack.name)}/export", {"path": str(file), "replace": True}
         self._ask(_tr("Saving the pack…"), path, order, lambda packs: self._saved(packs, words))
@@ -158,7 +158,7 @@ class EnginesCard(QFrame):
         self._set_enabled()
 
     def _answered(self, packs: EnginePacks) -> None:
-        """Show the packs after a change, and tell what came of it."""
+        """Show the packs after a change, and report the result of the change."""
         self._call = None
         self._show(packs)
         for pack in packs.packs:
@@ -167,7 +167,7 @@ class EnginesCard(QFrame):
                 return
 
     def _show(self, packs: EnginePacks) -> None:
-        """Show the packs as they are now. What was told of a change stays until the next one begins."""
+        """Show the current packs. The result of a change remains visible until the next change starts."""
         if self._look is not None:
             self._look.cancel()  # an older answer must not replace this one
             self._look = None
@@ -181,7 +181,7 @@ class EnginesCard(QFrame):
         self._set_enabled()
 
     def _follow(self, copy: EngineCopy | None) -> None:
-        """Show the progress of a copy, and once how it ended."""
+        """Show the progress of a copy, and its result once when it ends."""
         before, self._copying = self._copying, None if copy is None or copy.is_over else copy
         self.progress.show_copy(copy)
         if self._copying is not None:
@@ -295,12 +295,12 @@ class RemovePackDialog(Sheet):
 
 
 def has_previous(pack: EnginePack, packs: list[EnginePack]) -> bool:
-    """Return whether a pack is in use and there is one to go back to."""
+    """Return whether a pack is in use and a previous pack exists to return to."""
     return pack.current and any(other.previous and other.backend == pack.backend for other in packs)
 
 
 def outcome(pack: EnginePack) -> str:
-    """Return what came of installing, testing or choosing a pack."""
+    """Return a sentence about the result of installing, testing or selecting a pack."""
     if pack.problem_facts is not None:
         return said(pack.problem_facts)
     if pack.current and pack.idle_facts is not None:
@@ -321,7 +321,7 @@ def pack_title(pack: EnginePack) -> str:
 
 
 def pack_details(pack: EnginePack) -> list[tuple[str, str]]:
-    """Return the lines below the title of a pack, each with its role."""
+    """Return the text and role of each line below the title of a pack."""
     lines: list[tuple[str, str]] = []
     if pack.problem_facts is not None:
         lines.append((said(pack.problem_facts), "error"))

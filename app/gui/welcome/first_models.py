@@ -1,4 +1,4 @@
-"""The models that this household could start with, beginning with those that need no download."""
+"""The models that this household can start with. Those that need no download come first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ translate = QCoreApplication.translate
 
 
 class Source(Enum):
-    """The origin of a model that can be chosen."""
+    """The origin of a model that the user can choose."""
 
     HOUSEHOLD = auto()  # another computer has loaded it
     HERE = auto()
@@ -44,7 +44,7 @@ class Source(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A model that the user can choose, and what the window says about it."""
+    """A model that the user can choose, with the texts to show."""
 
     key: str
     source: Source
@@ -57,7 +57,10 @@ class Choice:
 
 
 class FirstModels(QObject):
-    """The lists from which the first model is chosen. Computers that were never measured are measured automatically."""
+    """The lists from which the user chooses the first model.
+
+    If the speed of a recommended model is unknown, the computers are measured automatically.
+    """
 
     changed = Signal()
 
@@ -94,7 +97,7 @@ class FirstModels(QObject):
         self._ask_starters()
 
     def stop_measuring(self) -> None:
-        """Stop measuring until the lists are requested again. A load measures with the model's own layers."""
+        """Stop measuring until the lists are requested again. Loading a model measures with its own layers."""
         self._may_measure = False
         if self.is_measuring:
             self._calls.end(MEASURE)
@@ -107,7 +110,7 @@ class FirstModels(QObject):
         self._verdicts.end()
 
     def choices(self) -> tuple[Choice, ...]:
-        """Return the models to choose from, the best choice first."""
+        """Return the available models, the best choice first."""
         here = [*self._here(self._library.shelf, Source.HERE), *self._here(self._library.others, Source.OTHER_APP)]
         return (*map(_shared, self._ready()), *here, *self._downloads())
 
@@ -115,7 +118,7 @@ class FirstModels(QObject):
         return (model for model in self._pool.now.shared if model.ready and model.model != GUIDE)
 
     def _here(self, items: Sequence[ModelItem], source: Source) -> list[Choice]:
-        """Return the largest models of a list that fit now."""
+        """Return the largest models in a list that currently fit."""
         usable = [item for item in items if not item.is_guide and item.chats and not item.is_missing]
         fitting = [item for item in usable if (known := self._verdicts.of(item)) is not None and known.fits]
         largest = sorted(fitting, key=lambda item: -item.file_bytes)[:MOST_OF_EACH]
@@ -137,7 +140,7 @@ class FirstModels(QObject):
         return Choice(item.key, source, item.title, words, formats.size(item.file_bytes), item)
 
     def _downloads(self) -> list[Choice]:
-        """Return the recommended models, without those that are on this computer already."""
+        """Return the recommended models that are not yet on this computer."""
         choices: dict[str, Choice] = {}
         for use in USES:
             starter = self._starters.get(use)

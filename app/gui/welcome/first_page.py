@@ -1,4 +1,4 @@
-"""The first page of the first run: the name of this computer, what was found, and how it will be used."""
+"""The first page of the first run, with the name, hardware and intended use of this computer."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ MOST_SIDE_BY_SIDE = 1.25  # text size up to which two choices fit side by side
 
 
 class PendingName(QObject):
-    """A name for this machine that was entered before the node was running, and is sent as soon as it is.
+    """A name that was entered before the node was running. It is sent to the node once the node is running.
 
-    Its parent is the pool, because the first run may end before the node is running.
+    Its parent object is the pool, because the first run may end before the node is running.
     """
 
     refused = Signal(object)  # AppError
@@ -53,7 +53,7 @@ class PendingName(QObject):
         self._name, self._proposes = name, False
 
     def propose(self) -> None:
-        """Send the name that the page would have proposed, because the user went on before the node was running."""
+        """Send the suggested name, because the user left the page before the node was running."""
         self._name, self._proposes = "", True
 
     def _send(self) -> None:
@@ -68,15 +68,15 @@ class PendingName(QObject):
 
 
 def host_name(name: str) -> str:
-    """Return the name of this computer's host for a machine that nobody has named, or "" if there is none to propose.
+    """Return the host name to suggest for a machine with a generated name, or "" if it already has a real name.
 
-    name: the name that the node has now.
+    name: the current name of the node.
     """
     return friendly_name(QSysInfo.machineHostName()) if is_generated(name) else ""
 
 
 class FirstPage(Step):
-    """The page for everything about this computer itself. Its name is proposed, and its hardware is drawn."""
+    """The page about this computer. It suggests a name and shows the hardware."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__(
@@ -126,7 +126,7 @@ class FirstPage(Step):
         self._show()
 
     def press_main(self) -> None:
-        """Keep the role, and rename this machine now or as soon as the node is running."""
+        """Save the role, and rename this machine now or as soon as the node is running."""
         self.retried.emit()
         self.services.preferences.keep(ROLE_KEY, self.role.chosen)
         name, node = self.name.field.name, self.services.pool.now.node
@@ -174,7 +174,7 @@ class FirstPage(Step):
 
 
 class NameField(QWidget):
-    """The field for the name of this computer, which proposes the name of its host."""
+    """The field for the name of this computer. It suggests the computer's host name."""
 
     def __init__(self, services: AppContext) -> None:
         super().__init__()
@@ -193,7 +193,7 @@ class NameField(QWidget):
         self.propose()
 
     def propose(self) -> None:
-        """Propose the name of the host, unless the user has named this machine or is typing a name."""
+        """Suggest the host name, unless the user has named this machine or is typing a name."""
         name = self._pool.now.node.name
         if not name or self.field.text() != self._proposed:
             return
@@ -250,7 +250,7 @@ class HardwareRow(QWidget):
         self.refresh()
 
     def refresh(self) -> None:
-        """Show what is known now."""
+        """Show the currently known hardware."""
         looking = self.tr("Checking…")
         pool = self._services.pool
         lending, machine = pool.now.node.lending, pool.now.machines.get(pool.now.node.id)
@@ -294,7 +294,7 @@ def _existing(folder: str) -> str:
 class UseChoice(QWidget):
     """The choice between using models and lending, or only lending.
 
-    The role determines the page that opens first. Lending itself is configured on the This computer page.
+    The role determines which page opens first. Lending itself is configured on the This computer page.
     """
 
     def __init__(self, services: AppContext) -> None:
@@ -324,7 +324,7 @@ class UseChoice(QWidget):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Put the choices one below the other if the text is too large for them to stand side by side."""
+        """Stack the choices vertically if the text is too large for them to fit side by side."""
         is_large = self._theme.scale > MOST_SIDE_BY_SIDE
         way = QBoxLayout.Direction.TopToBottom if is_large else QBoxLayout.Direction.LeftToRight
         self._cards.setDirection(way)

@@ -153,8 +153,8 @@ def test_speed_is_made_of_measured_layers_only() -> None:
     )
     speeds = Speeds("guide", n_layers=20, batch_rows=402, speeds={"a": speed})
     assert speed_words(speeds, "a") == (
-        "This machine computes a layer of Guide in 4.0 ms. Alone, it would write at about 10.0 tok/s and read prompts at "
-        "about 200 tok/s."
+        "This machine computes a layer of Guide in 4.0 ms. Alone, it would write at about 10.0 tok/s and read prompts "
+        "at about 200 tok/s."
     )
     assert speed_words(speeds, "b") is None
     assert speed_words(Speeds("guide", speeds={"a": None}), "a") is None

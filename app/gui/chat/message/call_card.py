@@ -1,4 +1,4 @@
-"""The cards of an answer's tool calls: the call itself, the user's decision, and the folded result."""
+"""The cards of an answer's tool calls, with each call, the user's decision, and the collapsed result."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ class CallCard(QFrame):
         return not self._frame.isHidden()
 
     def show_call(self, call: CallRecord, *, decides: bool) -> None:
-        """Show a call. `decides` tells whether the user can decide about it now."""
+        """Show a call.
+
+        decides: whether the user can decide about it now.
+        """
         asks = decides and call.waits
         if call.state == "running" and not decides:  # the window was closed in the middle of it
             call = msgspec.structs.replace(call, state="interrupted")
@@ -107,7 +110,7 @@ class CallCard(QFrame):
         self._update_result()
 
     def _update_choice(self) -> None:
-        """Let the user allow the call once all its values are on the screen."""
+        """Enable the Allow buttons only if all values of the call are shown."""
         is_whole = self._arguments.more.isHidden()
         words = _tr("The model wrote these values. Check them before you allow the call.")
         if not is_whole:
@@ -157,7 +160,10 @@ class ToolSteps(QWidget):
         self.end = 0  # where the text begins that follows the last round
 
     def show_rounds(self, text: str, rounds: Sequence[CallRound], *, decides: bool) -> None:
-        """Show the rounds of an answer with this text. `decides` tells whether the user can decide about calls now."""
+        """Show the tool-call rounds of an answer with this text.
+
+        decides: whether the user can decide about calls now.
+        """
         shape = [len(round_.calls) for round_ in rounds]
         if shape[: len(self._shape)] != self._shape:
             self._clear()

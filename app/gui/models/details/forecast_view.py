@@ -102,7 +102,7 @@ class ForecastView(QWidget):
         self.again.hide()
 
     def _show_disturbed(self, plan: Plan) -> None:
-        """Say which machine was busy while it was measured, if the forecast is shown nevertheless."""
+        """Show which machine was busy while it was measured, if the forecast is shown nevertheless."""
         name = plan.forecast.disturbed if plan.forecast is not None else ""
         words = self.tr(
             "{machine} was busy while it was measured, so this forecast is rough. Poolhouse will "
@@ -127,13 +127,13 @@ class ForecastView(QWidget):
         self.show()
 
     def show_factor(self, factor: float | None) -> None:
-        """Show how many times as fast as forecast answers have been on a quiet computer."""
+        """Show the ratio of measured to forecast speed for answers on an otherwise idle computer."""
         if factor != self._factor:
             self._factor = factor
             self.show_fact(self._last)
 
     def show_fact(self, last: AnswerOutcome | None) -> None:
-        """Show the times of the last answer beside their forecast."""
+        """Show the times of the last answer next to their forecast."""
         self._last = last
         self.fact.setVisible(last is not None)
         unmeasured = self.tr("Not measured yet. A ten-second test gives you a forecast.")
