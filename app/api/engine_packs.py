@@ -92,6 +92,7 @@ class AddedEngine(msgspec.Struct, frozen=True):
     testing: bool = False
     used: bool = False
     architectures: list[str] = []  # that it computes; llama.cpp computes all others
+    refused: list[str] = []  # families that it failed to compute as llama.cpp does
     problem: str | None = None
     problem_facts: Reason | None = None
 

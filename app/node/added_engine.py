@@ -61,9 +61,12 @@ class UsableEngine:
         engine = f"{LABELS[self.name]} {self.version.partition('+')[0]}"
         return f"{engine}, {self.device_name}" if self.device_name else engine
 
-    def config(self, config: StageConfig) -> StageConfig:
-        """Return the configuration of a stage that this engine computes instead of llama.cpp."""
-        return replace(config, engine=self.name, library=self.folder, device=self.device, compared=False)
+    def config(self, config: StageConfig, *, compared: bool = False) -> StageConfig:
+        """Return the configuration of a stage that this engine computes instead of llama.cpp.
+
+        compared: whether to compare the stage's layers with llama.cpp first.
+        """
+        return replace(config, engine=self.name, library=self.folder, device=self.device, compared=compared)
 
     def more_bytes(self, tensors: Mapping[str, Tensor]) -> int:
         """Return how much more memory a stage with these tensors takes than with llama.cpp."""
@@ -94,7 +97,8 @@ class AddedEngine:
         self._tested: EngineSettings | None = None
         self._usable: UsableEngine | None = None
         self._why: Reason | None = None
-        self._refused: dict[str, Reason] = {}  # architectures that it could not compute, with the reasons
+        self._refused: dict[str, Reason] = {}  # families that it could not compute, with the reasons
+        self._proved: set[str] = set()  # families that it was seen to compute as llama.cpp does
         self._crashes: list[float] = []
 
     @property
@@ -111,7 +115,8 @@ class AddedEngine:
             folder=chosen.folder,
             testing=is_testing,
             used=usable is not None,
-            architectures=sorted(usable.architectures - self._refused.keys()) if usable else [],
+            architectures=sorted(usable.architectures) if usable else [],
+            refused=sorted(self._refused) if usable else [],
             problem=sentence(why),
             problem_facts=why,
         )
@@ -134,28 +139,42 @@ class AddedEngine:
             await self._settled.wait()
         return self.state
 
-    def for_stage(self, architecture: str, *, exact: bool = False) -> UsableEngine | None:
-        """Return the engine for a stage of this architecture, or None if llama.cpp computes it.
+    def for_stage(self, family: str, *, exact: bool = False) -> UsableEngine | None:
+        """Return the engine for a stage of this family, or None if llama.cpp computes it.
 
+        family: as in Model.family, which begins with the architecture.
         exact: whether the numbers must be the same on all computers, which only llama.cpp provides.
         """
         usable = self._usable if self._tested == self._settings() else None
-        if usable is None or exact or architecture in self._refused:
+        if usable is None or exact or family in self._refused:
             return None
-        return usable if architecture in usable.architectures else None
+        return usable if family.partition(" ")[0] in usable.architectures else None
 
-    def failed(self, config: StageConfig, architecture: str, error: AppError) -> None:
+    def stage_config(self, engine: UsableEngine, config: StageConfig, family: str) -> StageConfig:
+        """Return the configuration of a stage. A family is compared with llama.cpp before it is used."""
+        return engine.config(config, compared=family not in self._proved)
+
+    def opened(self, config: StageConfig, family: str, apart: float | None) -> None:
+        """Record that a stage of a family was opened. apart: how far it differs from llama.cpp, if compared."""
+        if config.engine in LABELS and apart is not None:
+            self._proved.add(family)
+
+    def failed(self, config: StageConfig, family: str, error: AppError) -> None:
         """Record that a stage could not be opened. llama.cpp then computes it.
 
-        An engine that crashes repeatedly is no longer used. An architecture that it cannot compute is remembered.
+        An engine that crashes repeatedly is no longer used. A family that it cannot compute is remembered.
         """
         label = self.label_of(config)
-        log.warning("%s could not open a stage of %s: %s", label, architecture, said(error))
-        self._note(Reason("log_node_engine_failed", {"engine": label, "why": error.reason}))
+        log.warning("%s could not open a stage of %s: %s", label, family, said(error))
+        why = refusal_of(error)
+        if why is None:
+            self._note(Reason("log_node_engine_failed", {"engine": label, "why": error.reason}))
+        else:
+            self._note(Reason("log_node_engine_family", {"engine": label, "family": family, "why": why}))
         if is_crash(error):
             self.crashed(config)
-        elif (why := refusal_of(error)) is not None:
-            self._refused[architecture] = why
+        elif why is not None:
+            self._refused[family] = why
         self._changed()
 
     def label_of(self, config: StageConfig) -> str:
@@ -181,6 +200,7 @@ class AddedEngine:
                 usable, why = await _tried(chosen) if chosen.name else (None, None)
                 self._usable, self._why, self._tested = usable, why, chosen
                 self._refused.clear()
+                self._proved.clear()
                 self._crashes.clear()
                 if why is not None:
                     log.warning("%s is not used: %s", LABELS[chosen.name], said(why))

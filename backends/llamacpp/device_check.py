@@ -96,7 +96,7 @@ def check_device(model: Any, config: StageConfig, n_layers: int = 0) -> DeviceCh
     both = _both(model, config, last)
     if both is None:
         return None
-    inputs = None if config.role is Role.WHOLE else _inputs(config)
+    inputs = None if config.role is Role.WHOLE else inputs_of(config)
     return judge(*both, inputs, device=config.device)
 
 
@@ -170,7 +170,15 @@ def judge(
     return DeviceCheck(round(apart, 5), round(float(each.max()), 5))
 
 
-def _inputs(config: StageConfig) -> Rows:
+def known_rows(model: Any, config: StageConfig, last: int | None) -> Rows | None:
+    """Return the processor's hidden states after a layer, or its logits if `last` is None.
+
+    model: the stage's file, opened on the processor. The result is None if the rows cannot be computed.
+    """
+    return _rows(model, config, last, on_device=False)
+
+
+def inputs_of(config: StageConfig) -> Rows:
     """Return the same random hidden states in every process."""
     chance = np.random.default_rng(config.width)
     return chance.standard_normal((PROMPT_ROWS + N_DECODED, config.width)).astype(VALUE)
@@ -233,7 +241,7 @@ class _Probe:
                 np.array([7 * index % self._vocabulary for index in range(start + 1, end + 1)], np.int32)
             )
         else:
-            self._batch.hidden(_inputs(config)[start:end].reshape(-1))
+            self._batch.hidden(inputs_of(config)[start:end].reshape(-1))
         rows = np.empty((n_rows, config.width), dtype=VALUE)
         self._batch.flag_all(n_rows)
         if self._boundary is not None:

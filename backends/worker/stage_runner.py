@@ -248,19 +248,38 @@ def open_engine(config: StageConfig) -> Engine:
             library.load(config.library)
             from backends.pytorch.stage import TorchStage
 
-            return TorchStage(config)
+            return _compared(TorchStage(config), config)
         case "apple":
             from backends.apple import library as mlx_library
 
             mlx_library.load(config.library)
             from backends.apple.stage import MlxStage
 
-            return MlxStage(config)
+            return _compared(MlxStage(config), config)
         case "fake":
             from backends.fake_engine import FakeStage
 
             return FakeStage(config)
     raise StageError(f"there is no engine called {config.engine}")
+
+
+class ComparableEngine(Engine, Protocol):
+    """An engine whose stages can be compared with llama.cpp's."""
+
+    check: DeviceCheck | None
+
+
+def _compared(stage: ComparableEngine, config: StageConfig) -> Engine:
+    """Compare a stage with llama.cpp if its configuration requests it. Raises StageError."""
+    if config.compared:
+        from backends.engine_check import compare_stage
+
+        try:
+            stage.check = compare_stage(stage, config)
+        except StageError:
+            stage.close()
+            raise
+    return stage
 
 
 @dataclass(slots=True)

@@ -297,7 +297,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         check_card_unused card_lost card_small card_test_crashed card_wrong
         card_untested card_not_finite card_unsteady engine_in_the_way
         engine_crashes engine_test_failed engine_wrong engine_no_room engine_folder engine_folder_missing
-        engine_unknown log_node_engine_failed
+        engine_unknown log_node_engine_failed log_node_engine_family
         graphics_unused
         """,
     ),

@@ -65,7 +65,6 @@ class RunOrder:
     card_bytes: int = 0  # the part of the memory that is on graphics cards
     code_cache: Path | None = None  # of the driver of its device
     family: str = ""  # of the model (app/core/model.py)
-    architecture: str = ""  # of the model, as in GGUF
 
     @property
     def needed_bytes(self) -> int:

@@ -102,7 +102,7 @@ def stage_request(
     role = Role.WHOLE if len(layers) == order.n_layers else Role.MIDDLE  # WHOLE receives token IDs
     if model.width != order.width or model.n_layers != len(layers):
         raise BadInput("manifest_odd", what=Reason("shape_mismatched"))
-    engine = added.for_stage(model.architecture, exact=order.exact) if added else None
+    engine = added.for_stage(model.family, exact=order.exact) if added else None
     card = graphics.card_for(model.family) if engine is None else None
     # the comparison reads the file in place
     fits = manifest.total_bytes <= devices.memory().free_bytes
@@ -127,8 +127,8 @@ def stage_request(
         compared=card is not None and fits,  # unless its devices are proved, which is known once it is divided
         exact=order.exact,
     )
-    if engine is not None:
-        config = engine.config(config)
+    if added is not None and engine is not None:
+        config = added.stage_config(engine, config, model.family)
     more_bytes = engine.more_bytes(header.tensors) if engine is not None else 0
     run = Run(bytes.fromhex(order.pipeline), role, order.width, NUMBERS[order.number], order.epoch)
     work = work_bytes(order.width, order.batch_rows, cells_read(order.slots, order.kv_cells, order.context))
@@ -150,7 +150,6 @@ def stage_request(
         ),
         code_cache=card.code_cache if card else None,
         family=model.family,
-        architecture=model.architecture,
     )
 
 
@@ -577,7 +576,7 @@ class LendingService:
                 break
             except AppError as error:
                 if added is not None and request.config.engine != LLAMACPP:
-                    added.failed(request.config, request.architecture, error)
+                    added.failed(request.config, request.family, error)
                     added = None  # llama.cpp computes this stage
                     continue
                 if (why := refusal_of(error)) is not None:
@@ -586,7 +585,9 @@ class LendingService:
                 if len(graphics.cards_for(request.family)) >= len(cards):
                     raise
                 log.info("the other graphics cards or the processor compute this family: %s", error.reason)
-        if opened.apart is not None:
+        if added is not None and request.config.engine != LLAMACPP:
+            added.opened(request.config, request.family, opened.apart)
+        elif opened.apart is not None:
             prove(graphics, request.config, request.family)
         return messages.StageReady(
             pipeline=order.pipeline,

@@ -502,25 +502,26 @@ class StageSet:
 
         Neither PyTorch nor MLX computes pictures here, so a model that may get some stays with llama.cpp.
         """
-        added, architecture = self._sources.added_engine, self._entry.model.architecture
+        added, family = self._sources.added_engine, self._entry.model.family
         if added is None or self._sizes.picture_rows:
             return None
-        engine = added.for_stage(architecture, exact=self._sizes.exact)
+        engine = added.for_stage(family, exact=self._sizes.exact)
         if engine is None:
             return None
-        config = engine.config(config)
+        config = added.stage_config(engine, config, family)
         try:
             header = await asyncio.to_thread(read_header, Path(config.path))
             more_bytes, free_bytes = engine.more_bytes(header.tensors), devices.memory().free_bytes
             needed_bytes = stage.total_bytes + more_bytes
             if needed_bytes > free_bytes:
                 raise DoesNotFit("engine_no_room", needed_bytes=needed_bytes, free_bytes=free_bytes)
-            await open_run(worker, run, self._sizes.context, config)
+            opened = await open_run(worker, run, self._sizes.context, config)
         except AppError as error:
-            added.failed(config, architecture, error)
+            added.failed(config, family, error)
             if worker.died is not None:
                 raise
             return None
+        added.opened(config, family, opened.apart)
         return config
 
     async def _open_divided(

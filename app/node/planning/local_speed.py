@@ -152,8 +152,7 @@ class Hardware:
 
     def engine_for(self, conditions: SpeedConditions) -> UsableEngine | None:
         """Return the engine that computes a family instead of llama.cpp, or None."""
-        architecture = conditions.family.partition(" ")[0]
-        return self.added_engine.for_stage(architecture, exact=conditions.exact) if self.added_engine else None
+        return self.added_engine.for_stage(conditions.family, exact=conditions.exact) if self.added_engine else None
 
     def card_for(self, family: str) -> Card | None:
         """Return the graphics card that computes a family, or None if the processor does."""
