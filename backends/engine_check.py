@@ -6,20 +6,35 @@ The Guide's known answer covers one family in one number format. This check cove
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-from backends.contract import LLAMACPP, DeviceCheck, Hidden, Logits, Role, Segment, StageConfig, StageError, Tokens
+from backends.contract import (
+    LLAMACPP,
+    DeviceCheck,
+    Hidden,
+    Logits,
+    Role,
+    Segment,
+    Stage,
+    StageConfig,
+    StageError,
+    Tokens,
+)
 from backends.hidden_state_codec import VALUE, Rows
 from backends.llamacpp import binding, device_check
 from backends.llamacpp.device_check import HEAD_DECODED, HEAD_ROWS, N_DECODED, PROMPT_ROWS, STEP_ROWS
 
-if TYPE_CHECKING:
-    from backends.worker.stage_runner import Engine
+
+class ComparableStage(Stage, Protocol):
+    """A stage that knows the size of its vocabulary, if it has the output matrix."""
+
+    @property
+    def n_vocab(self) -> int: ...
 
 
-def compare_stage(stage: Engine, config: StageConfig) -> DeviceCheck | None:
+def compare_stage(stage: ComparableStage, config: StageConfig) -> DeviceCheck | None:
     """Compare an open stage with llama.cpp, which reads its file in place. Return None if that is impossible.
 
     The first stage of a pipeline takes only tokens, so it is not compared. Slot 0 is empty afterwards.
@@ -51,7 +66,7 @@ def compare_stage(stage: Engine, config: StageConfig) -> DeviceCheck | None:
     return device_check.judge(expected, ours, device_check.inputs_of(config), device=config.engine)
 
 
-def _computed(stage: Engine, config: StageConfig) -> Rows:
+def _computed(stage: ComparableStage, config: StageConfig) -> Rows:
     """Return the hidden states after the stage, or its logits: of a prompt in steps, then of single rows."""
     has_head = config.role.has_head
     step_rows, n_prompt, n_decoded = STEP_ROWS, PROMPT_ROWS, N_DECODED
@@ -63,7 +78,7 @@ def _computed(stage: Engine, config: StageConfig) -> Rows:
     return np.concatenate(rows)
 
 
-def _step(stage: Engine, config: StageConfig, start: int, end: int) -> Rows:
+def _step(stage: ComparableStage, config: StageConfig, start: int, end: int) -> Rows:
     segments = (Segment(0, end - start, start),)
     due, n_scored = ([0], [end - start]) if config.role.has_head else ([], [])
     batch: Tokens | Hidden
