@@ -85,6 +85,8 @@ class AnswerFigures(msgspec.Struct, frozen=True, kw_only=True):
     decode_tok_s: float | None = None
     guessed: int = 0
     guessed_right: int = 0
+    guess_runs: int = 0  # runs in which these tokens were guessed
+    drafted_right: int = 0  # of the right guesses, those of a draft model
     restored_s: float = 0.0  # of ttft_s, spent on reading a kept prompt from disk
 
 

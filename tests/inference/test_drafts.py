@@ -95,6 +95,7 @@ async def test_the_model_as_its_own_draft_changes_nothing(model: Path, requests:
     assert sum(each.guessed for each in figures) > 5
     if requests is TEXTS:
         assert sum(each.guessed_right for each in figures) > 5
+        assert 0 < sum(each.drafted_right for each in figures) <= sum(each.guessed_right for each in figures)
 
 
 async def test_answers_at_once_share_a_draft(model: Path) -> None:

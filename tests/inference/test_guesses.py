@@ -57,6 +57,8 @@ async def every_text(pipeline: Pipeline, truth: float) -> None:
         figures = finish.figures
         if truth == 1.0:
             assert figures.guessed_right == figures.guessed > N_TOKENS // 2
+            assert 0 < figures.guess_runs <= figures.guessed
+            assert figures.drafted_right == 0
         elif truth == 0.0:
             assert (figures.guessed_right, figures.guessed > 4) == (0, True)
         else:

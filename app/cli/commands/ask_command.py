@@ -344,7 +344,9 @@ def _note_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
         f"{rate(answer.decode_tok_s)}{pause}{shared}"
     )
     if answer.guessed:
-        out.note_dim(f"{answer.guessed_right} of {answer.guessed} guessed tokens were right.")
+        depth = f", {answer.guessed / answer.guess_runs:.1f} at a time" if answer.guess_runs else ""
+        drafted = f", {answer.drafted_right} of them by the draft model" if answer.drafted_right else ""
+        out.note_dim(f"{answer.guessed_right} of {answer.guessed} guessed tokens were right{drafted}{depth}.")
     if answer.restored_s:
         n_kept, n_prompt = f"{answer.reused_tokens:,}", f"{answer.prompt_tokens:,}"
         out.note_dim(f"{n_kept} of {n_prompt} prompt tokens were remembered on disk.")

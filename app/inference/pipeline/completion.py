@@ -106,6 +106,8 @@ class Summary:
     recoveries: tuple[Recovered, ...] = ()
     guessed: int = 0  # tokens whose positions were computed before the tokens were known
     guessed_right: int = 0  # how many of those guesses were right
+    guess_runs: int = 0  # runs in which these tokens were guessed
+    drafted_right: int = 0  # how many of the right guesses were made by a draft model
     restored_s: float = 0.0  # see RequestFigures.restored_s
     place: int = 0  # the pipeline of the model that finished the answer
     thought: str = ""
@@ -391,6 +393,8 @@ def _joined(first: Finish | None, then: Finish) -> Finish:
         recoveries=(*before.recoveries, *two.recoveries),
         guessed=before.guessed + two.guessed,
         guessed_right=before.guessed_right + two.guessed_right,
+        guess_runs=before.guess_runs + two.guess_runs,
+        drafted_right=before.drafted_right + two.drafted_right,
         restored_s=before.restored_s,
     )
     return replace(then, figures=figures)
@@ -637,6 +641,8 @@ def _summary(
         recoveries=figures.recoveries,
         guessed=figures.guessed,
         guessed_right=figures.guessed_right,
+        guess_runs=figures.guess_runs,
+        drafted_right=figures.drafted_right,
         restored_s=figures.restored_s,
         place=figures.place,
         thought=tally.thought,

@@ -13,7 +13,7 @@ from typing import Protocol
 from app.core.errors import AppError, BadInput
 from app.core.recovery.recovery import InterruptionRecord, Notice, continued_notice
 from app.core.scheduler.routing import Pace, pace_of
-from app.inference.pipeline.speculative_tokens import Guesses
+from app.inference.pipeline.speculative_tokens import Guesses, Source
 from app.inference.pipeline.speed_measurement import RequestFigures, StageFigures
 from backends.contract import GRAMMAR_TOO_HEAVY, PictureGrid, Sampling, SlotCheckpoints
 
@@ -442,6 +442,8 @@ class SequenceState:
             place=self.owner.place,
             guessed=self.guesses.n_made,
             guessed_right=self.guesses.n_right,
+            guess_runs=self.guesses.n_runs,
+            drafted_right=self.guesses.sources[Source.DRAFT],
             restored_s=timing.restored_s,
         )
 

@@ -107,6 +107,7 @@ class Guesses:
 
     n_made: int = 0
     n_right: int = 0
+    n_runs: int = 0  # runs of guesses that were made; n_made counts their tokens
     n_trips: int = 0  # trips with guesses
     sources: Counter[Source] = field(default_factory=Counter)  # right guesses, by source
     # the guesses at the end of the step in flight whose first token is known, which the last run checks
@@ -141,6 +142,7 @@ class Guesses:
         if run.source is Source.LOOKUP:
             self._matches = run.graded
         self.n_made += len(run)
+        self.n_runs += 1
         self.n_trips += 1
 
     def expects_check(self, tokens: array[int], costs_of: CostsOf) -> bool:
@@ -202,6 +204,7 @@ class Guesses:
         guess = Guess(best.first(1 + depth), len(tokens) + len(before))
         self.pending.append(guess)
         self.n_made += len(guess.run)
+        self.n_runs += 1
         if self._origin is TokenOrigin.PLAIN:
             self._origin = TokenOrigin.OPENED
         return guess

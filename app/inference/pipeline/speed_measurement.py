@@ -51,6 +51,8 @@ class RequestFigures:
     place: int = 0  # which of the model's pipelines finished it
     guessed: int = 0  # tokens whose positions were computed before the tokens were known
     guessed_right: int = 0  # how many of those guesses were right
+    guess_runs: int = 0  # runs in which these tokens were guessed
+    drafted_right: int = 0  # how many of the right guesses were made by a draft model
     restored_s: float = 0.0  # of ttft_s, spent on reading a kept prompt from disk
 
 

@@ -191,6 +191,8 @@ def describe_answer(
         decode_tok_s=summary.decode_tok_s,
         guessed=summary.guessed,
         guessed_right=summary.guessed_right,
+        guess_runs=summary.guess_runs,
+        drafted_right=summary.drafted_right,
         restored_s=summary.restored_s,
         finish_reason=summary.finish_reason,
         cut_by=summary.cut_by,

@@ -494,6 +494,14 @@
         <translation>{machine} ging verloren; die Antwort ging nach {time} weiter</translation>
     </message>
     <message>
+        <source>Correct guesses: {looked_up} from earlier text, {drafted} from the draft model</source>
+        <translation>Richtig geraten: {looked_up} aus früherem Text, {drafted} vom Entwurfsmodell</translation>
+    </message>
+    <message>
+        <source>Guessed at a time, on average: {depth} tokens</source>
+        <translation>Im Mittel auf einmal geraten: {depth} Token</translation>
+    </message>
+    <message>
         <source>Lost {machine} and continued with {others} after {time}</source>
         <translation>{machine} ging verloren; die Antwort ging mit {others} nach {time} weiter</translation>
     </message>

@@ -114,6 +114,11 @@ def test_guesses_stand_in_the_details(client: Client, answer: Answer) -> None:
     client.done({"token_ids": [1] * 90, "guessed": 40, "guessed_right": 31})
     assert answer_stats.details(ended[0].stats) == ["Speculative decoding: 40 tokens guessed, 31 correct"]
     assert answer_stats.details(AnswerStats(guessed=0, guessed_right=0)) == []
+    both = AnswerStats(guessed=40, guessed_right=31, guess_runs=16, drafted_right=11)
+    assert answer_stats.details(both)[1:] == [
+        "Correct guesses: 20 from earlier text, 11 from the draft model",
+        "Guessed at a time, on average: 2.5 tokens",
+    ]
 
 
 def test_the_tray_and_the_status_line_say_it(qapp: object) -> None:

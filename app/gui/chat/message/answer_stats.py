@@ -49,6 +49,8 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     decode_tok_s: float | None = None
     guessed: int | None = None
     guessed_right: int | None = None
+    guess_runs: int | None = None
+    drafted_right: int | None = None
     restored_s: float | None = None
     thought_tokens: int | None = None
     predicted: ForecastSpeed | None = None
@@ -148,7 +150,21 @@ def details(stats: AnswerStats) -> list[str]:
         text = _tr("Speculative decoding: {tokens} tokens guessed, {right} correct")
         right = formats.number(stats.guessed_right or 0)
         lines.append(text.format(tokens=formats.number(stats.guessed), right=right))
+        lines += _guess_details(stats)
     return lines + list(map(said, stats.doubted_facts))
+
+
+def _guess_details(stats: AnswerStats) -> list[str]:
+    """Return the sources of the right guesses, and how many tokens were guessed at a time."""
+    lines = []
+    right, drafted = stats.guessed_right or 0, stats.drafted_right or 0
+    if right and drafted:
+        text = _tr("Correct guesses: {looked_up} from earlier text, {drafted} from the draft model")
+        lines.append(text.format(looked_up=formats.number(right - drafted), drafted=formats.number(drafted)))
+    if stats.guess_runs and stats.guessed:
+        depth = formats.number(stats.guessed / stats.guess_runs, 1)
+        lines.append(_tr("Guessed at a time, on average: {depth} tokens").format(depth=depth))
+    return lines
 
 
 def recoveries(stats: AnswerStats) -> list[str]:
