@@ -11,7 +11,8 @@ from enum import IntEnum, StrEnum
 from typing import Protocol
 
 LLAMACPP = "llamacpp"  # the engine that every installation has
-PYTORCH, APPLE = "pytorch", "apple"  # engines that are installed apart; the second is MLX
+PYTORCH, APPLE = "pytorch", "apple"  # the second is MLX
+ADDED_ENGINES = (PYTORCH, APPLE)  # engines that are installed apart from Poolhouse
 CPU_VARIANT = "POOLHOUSE_CPU_VARIANT"  # environment variable: the kind of processor whose code a worker prefers
 EXACT = "exact"  # in it: the kinds whose instructions all common processors have, for equal results everywhere
 BACKENDS = "POOLHOUSE_BACKENDS"  # environment variable: the paths of the back ends that a probe loads, as JSON

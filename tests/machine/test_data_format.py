@@ -34,7 +34,7 @@ def test_the_first_version_of_a_format_is_noted_and_later_ones_change_nothing(ho
     with pytest.raises(Refused) as error:
         claim(home, "1.1", 1)
     assert said(error.value.reason) == (
-        f"The data in {home.root} was written by Poolhouse 2.0 or newer, and 1.1 can't read it, so nothing was "
+        f"The data in {home.root} was written by Poolhouse 2.0 or newer, and version 1.1 can't read it, so nothing was "
         "changed. Start or install the newer version."
     )
 

@@ -24,7 +24,7 @@ from app.inference.worker.worker_errors import decode_lost
 from app.machine.hardware.cards import is_card_failure, is_card_short, is_crash
 from app.machine.hardware.cores import Threads
 from backends import worker_orders
-from backends.contract import LLAMACPP, NumberFormat, StageConfig
+from backends.contract import ADDED_ENGINES, NumberFormat, StageConfig
 from backends.frames import (
     MAX_FRAME,
     BadFrame,
@@ -75,7 +75,7 @@ def _library_folder(config: StageConfig) -> list[str]:
     """Return the folder that the worker imports its engine or its back end from, or nothing."""
     if not config.library:
         return []
-    return [config.library if config.engine != LLAMACPP else str(Path(config.library).parent)]
+    return [config.library if config.engine in ADDED_ENGINES else str(Path(config.library).parent)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +393,7 @@ class StageHost:
     def _note_lost_device(self, lent: LentRun, error: AppError, opening_family: str = "") -> None:
         """Report the failure of a worker that used a graphics card, if it died by itself or hung."""
         config, failed = lent.order.config, lent.why is None or lent.why.code == "worker_hung"
-        if not (config.device or config.engine != LLAMACPP) or not failed or lent.is_noted:
+        if not (config.device or config.engine in ADDED_ENGINES) or not failed or lent.is_noted:
             return
         lent.is_noted = True
         if is_card_short(error):

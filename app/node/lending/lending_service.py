@@ -49,6 +49,7 @@ from app.node.added_engine import AddedEngine
 from app.node.lending.stage_uploads import BoundedExecutor, StageOffer, StageOffers, redact_paths, redacted_facts
 from app.node.verification.spare_memory import SpareMemory
 from backends.contract import (
+    ADDED_ENGINES,
     LLAMACPP,
     MAX_BATCH_TOKENS,
     CheckpointRule,
@@ -553,7 +554,7 @@ class LendingService:
         return engine or label_of(self._graphics.computing, config)
 
     def _device_lost(self, config: StageConfig, opening_family: str) -> None:
-        if config.engine != LLAMACPP:
+        if config.engine in ADDED_ENGINES:
             if self.added_engine is not None:
                 self.added_engine.crashed(config)
             return
@@ -575,7 +576,7 @@ class LendingService:
                 request, opened, was_short = await self._open_divided(request, threads)
                 break
             except AppError as error:
-                if added is not None and request.config.engine != LLAMACPP:
+                if added is not None and request.config.engine in ADDED_ENGINES:
                     added.failed(request.config, request.family, error)
                     added = None  # llama.cpp computes this stage
                     continue
@@ -585,7 +586,7 @@ class LendingService:
                 if len(graphics.cards_for(request.family)) >= len(cards):
                     raise
                 log.info("the other graphics cards or the processor compute this family: %s", error.reason)
-        if added is not None and request.config.engine != LLAMACPP:
+        if added is not None and request.config.engine in ADDED_ENGINES:
             added.opened(request.config, request.family, opened.apart)
         elif opened.apart is not None:
             prove(graphics, request.config, request.family)
