@@ -14,11 +14,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from typing import Any
 
+from backends.contract import StageError
 from backends.frames import HEADER, BadFrame, Frame, FrameKind, decode_frame, decode_header, encode_header
 from backends.worker import confine, fork_server, process_resources
 
-USAGE = "usage: python -m backends [probe [ENGINE ...] | walls | check MODEL DEVICE LIBRARY]"
+USAGE = "usage: python -m backends [probe [ENGINE ...] | walls | check MODEL DEVICE LIBRARY | try ENGINE FOLDER MODEL]"
 STEPS = (FrameKind.STEP, FrameKind.FOLLOW)
 GARBLED = 3  # exit code: the input was not a frame, so nothing after it can be trusted
 # While an answer is being generated, the next step comes soon. A processor that has gone to sleep wakes late and slow:
@@ -41,29 +43,15 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["probe"]:
         from backends.probe import probe
 
-        out = os.dup(1)
-        os.dup2(2, 1)  # native code may print while it looks for devices
-        with os.fdopen(out, "w", encoding="utf-8") as answer:
-            answer.write(json.dumps(probe(arguments[1:])) + "\n")
-        return 0
+        return _print_json(lambda: probe(arguments[1:]))
     if arguments[:1] == ["check"] and len(arguments) == 4:
         from backends.known_answer import compare
 
-        out = os.dup(1)
-        os.dup2(2, 1)
-        result = compare(*arguments[1:])
-        with os.fdopen(out, "w", encoding="utf-8") as answer:
-            answer.write(json.dumps(asdict(result)) + "\n")
-        return 0
+        return _print_json(lambda: asdict(compare(*arguments[1:])))
     if arguments[:1] == ["try"] and len(arguments) == 4:
         from backends.engine_trial import try_engine
 
-        out = os.dup(1)
-        os.dup2(2, 1)
-        trial = try_engine(*arguments[1:])
-        with os.fdopen(out, "w", encoding="utf-8") as answer:
-            answer.write(json.dumps(asdict(trial)) + "\n")
-        return 0
+        return _print_json(lambda: asdict(try_engine(*arguments[1:])))
     if arguments == ["walls"]:
         sys.stdout.write(json.dumps(asdict(confine.confine([]))) + "\n")
         return 0
@@ -80,6 +68,23 @@ def main(arguments: list[str]) -> int:
         confine.start_nothing()
     leave_signals_to_the_node()
     return serve(frames_in, frames_out)
+
+
+def _print_json(result: Callable[[], dict[str, Any]]) -> int:
+    """Write a result to standard output as JSON. Native code may print meanwhile, which goes to standard error.
+
+    The last line there is the sentence of an error. Return the exit code.
+    """
+    out = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        text = json.dumps(result())
+    except StageError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    with os.fdopen(out, "w", encoding="utf-8") as answer:
+        answer.write(f"{text}\n")
+    return 0
 
 
 def leave_signals_to_the_node() -> None:

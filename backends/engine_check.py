@@ -68,25 +68,23 @@ def compare_stage(stage: ComparableStage, config: StageConfig) -> DeviceCheck | 
 
 def _computed(stage: ComparableStage, config: StageConfig) -> Rows:
     """Return the hidden states after the stage, or its logits: of a prompt in steps, then of single rows."""
-    has_head = config.role.has_head
-    step_rows, n_prompt, n_decoded = STEP_ROWS, PROMPT_ROWS, N_DECODED
-    if has_head:
-        step_rows, n_prompt, n_decoded = HEAD_ROWS, HEAD_ROWS, HEAD_DECODED
-    starts = [*range(0, n_prompt, step_rows), *range(n_prompt, n_prompt + n_decoded)]
-    ends = [*starts[1:], n_prompt + n_decoded]
-    rows = [_step(stage, config, start, end) for start, end in zip(starts, ends, strict=True)]
-    return np.concatenate(rows)
+    if config.role.has_head:
+        steps = device_check.steps_of(HEAD_ROWS, HEAD_ROWS, HEAD_DECODED)
+    else:
+        steps = device_check.steps_of(STEP_ROWS, PROMPT_ROWS, N_DECODED)
+    return np.concatenate([_step(stage, config, positions) for positions in steps])
 
 
-def _step(stage: ComparableStage, config: StageConfig, start: int, end: int) -> Rows:
-    segments = (Segment(0, end - start, start),)
-    due, n_scored = ([0], [end - start]) if config.role.has_head else ([], [])
+def _step(stage: ComparableStage, config: StageConfig, positions: range) -> Rows:
+    n_rows = len(positions)
+    segments = (Segment(0, n_rows, positions.start),)
+    due, n_scored = ([0], [n_rows]) if config.role.has_head else ([], [])
     batch: Tokens | Hidden
     if config.role is Role.WHOLE:
-        batch = Tokens(segments, [7 * index % stage.n_vocab for index in range(start + 1, end + 1)])
+        batch = Tokens(segments, device_check.tokens_of(positions, stage.n_vocab))
     else:
-        rows = np.ascontiguousarray(device_check.inputs_of(config)[start:end]).reshape(-1)
+        rows = np.ascontiguousarray(device_check.inputs_of(config)[positions.start : positions.stop]).reshape(-1)
         batch = Hidden(segments, rows.view(np.uint8).data)
     out = stage.forward(batch, due, n_scored)
     width = stage.n_vocab if isinstance(out, Logits) else config.width
-    return np.frombuffer(out.rows, VALUE).reshape(end - start, width).copy()
+    return np.frombuffer(out.rows, VALUE).reshape(n_rows, width).copy()

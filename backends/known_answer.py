@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from backends.contract import LLAMACPP, KnownAnswer, Layers, Logits, Role, Segment, StageConfig, Tokens
 from backends.hidden_state_codec import VALUE, Rows
 from backends.llamacpp import binding
-from backends.llamacpp.stage import LlamaStage
-
-if TYPE_CHECKING:
-    from backends.worker.stage_runner import Engine
+from backends.worker.stage_runner import Engine, open_engine
 
 PROMPT, CHUNK, N_DECODED = 24, 8, 16
 CELLS = 256
@@ -64,7 +60,7 @@ def _scores(config: StageConfig, tokens: list[int] | None) -> list[Rows]:
 
     tokens: the answer. If None, each of its tokens is the one with the best score.
     """
-    with closing(_opened(config)) as stage:
+    with closing(open_engine(config)) as stage:
         prompt = [3 + 7 * index % (stage.n_vocab - 3) for index in range(PROMPT)]
         rows: list[Rows] = []
         for start in range(0, PROMPT, CHUNK):
@@ -74,14 +70,6 @@ def _scores(config: StageConfig, tokens: list[int] | None) -> list[Rows]:
             token = int(rows[-1].argmax()) if tokens is None else tokens[index]
             rows.append(_step(stage, [token], PROMPT + index))
         return rows
-
-
-def _opened(config: StageConfig) -> Engine:
-    if config.engine == LLAMACPP:
-        return LlamaStage(config)
-    from backends.worker.stage_runner import open_engine
-
-    return open_engine(config)
 
 
 def _step(stage: Engine, ids: list[int], pos: int) -> Rows:
@@ -97,7 +85,7 @@ def _config(path: str, device: str, library: str) -> StageConfig:
     finally:
         llama.llama_model_free(model)
     return StageConfig(
-        engine="llamacpp",
+        engine=LLAMACPP,
         path=path,
         embedding_path=path,
         role=Role.WHOLE,

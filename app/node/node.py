@@ -115,7 +115,9 @@ class Node:
             home, packs, lambda: self.settings.graphics, self._card_changed, note=self.journal.note
         )
         self.changed.subscribe(self.graphics.changed)
-        self.added_engine = AddedEngine(lambda: self.settings.engine, self.changed, self.journal.note)
+        self.added_engine = AddedEngine(
+            lambda: self.settings.engine, self.changed, self.journal.note, self.graphics.code_cache
+        )
         self.hardware = Hardware(threads, self.changed, self.graphics)
         self.hardware.added_engine = self.added_engine
         self.lending_policy = LendingPolicy(

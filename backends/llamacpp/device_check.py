@@ -178,6 +178,17 @@ def known_rows(model: Any, config: StageConfig, last: int | None) -> Rows | None
     return _rows(model, config, last, on_device=False)
 
 
+def steps_of(step_rows: int, n_prompt: int, n_decoded: int) -> list[range]:
+    """Return the positions of each step: those of a prompt, a few at a time, and then single ones."""
+    prompt = [range(start, min(start + step_rows, n_prompt)) for start in range(0, n_prompt, step_rows)]
+    return [*prompt, *(range(position, position + 1) for position in range(n_prompt, n_prompt + n_decoded))]
+
+
+def tokens_of(positions: range, n_vocab: int) -> list[int]:
+    """Return the tokens that a whole model is given at these positions."""
+    return [7 * (position + 1) % n_vocab for position in positions]
+
+
 def inputs_of(config: StageConfig) -> Rows:
     """Return the same random hidden states in every process."""
     chance = np.random.default_rng(config.width)
@@ -227,19 +238,14 @@ class _Probe:
 
     def rows(self) -> Rows:
         """Compute all steps. Raises StageError."""
-        single = range(self._n_prompt, self._n_prompt + self._n_decoded)
-        starts = [*range(0, self._n_prompt, self._step_rows), *single]
-        return np.concatenate(
-            [self._step(start, end) for start, end in zip(starts, [*starts[1:], single.stop], strict=True)]
-        )
+        steps = steps_of(self._step_rows, self._n_prompt, self._n_decoded)
+        return np.concatenate([self._step(step.start, step.stop) for step in steps])
 
     def _step(self, start: int, end: int) -> Rows:
         config, n_rows = self._config, end - start
         self._batch.place((Segment(0, n_rows, start),))
         if config.role is Role.WHOLE:
-            self._batch.tokens(
-                np.array([7 * index % self._vocabulary for index in range(start + 1, end + 1)], np.int32)
-            )
+            self._batch.tokens(np.array(tokens_of(range(start, end), self._vocabulary), np.int32))
         else:
             self._batch.hidden(inputs_of(config)[start:end].reshape(-1))
         rows = np.empty((n_rows, config.width), dtype=VALUE)

@@ -95,6 +95,7 @@ async def test_the_model_as_its_own_draft_changes_nothing(model: Path, requests:
     assert sum(each.guessed for each in figures) > 5
     if requests is TEXTS:
         assert sum(each.guessed_right for each in figures) > 5
+        assert all(0 < each.guess_runs <= each.guessed for each in figures if each.guessed)
         assert 0 < sum(each.drafted_right for each in figures) <= sum(each.guessed_right for each in figures)
 
 

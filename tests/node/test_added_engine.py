@@ -8,30 +8,35 @@ from dataclasses import replace
 import pytest
 
 from app.catalog.gguf.gguf_file import Tensor
-from app.core.errors import AppError, DoesNotFit, Reason, StageLost
+from app.core.errors import AppError, Busy, DoesNotFit, Reason, StageLost
+from app.machine.hardware.added_engines import LIBRARY_BYTES, UsableEngine
 from app.machine.settings import EngineSettings
 from app.node import added_engine
-from app.node.added_engine import LIBRARY_BYTES, AddedEngine, UsableEngine
+from app.node.added_engine import AddedEngine
 from backends.contract import LLAMACPP, Layers, Role, StageConfig
 
 TORCH = UsableEngine("pytorch", "/srv/torch", "2.13.0+cpu", "", "", frozenset({"llama", "qwen3"}))
 CONFIG = StageConfig(LLAMACPP, "stage.gguf", "", Role.MIDDLE, Layers(2, 6), 64, 2, 512, 64, 1, compared=True)
 CHOSEN = EngineSettings("pytorch", "/srv/torch")
 FAMILY = "llama Q4_K_M"
+UNFIT = AppError("device_unfit", worker="attic", cause=Reason("device_apart", {"percent": "40.0"}))
 
 
 class Owner:
     """An owner whose choice is tested by a stand-in for the process that tests engines."""
 
     def __init__(self, patch: pytest.MonkeyPatch, result: UsableEngine | Reason = TORCH) -> None:
-        self.chosen, self.notes, self.n_tests, self.result = CHOSEN, list[Reason](), 0, result
-        patch.setattr(added_engine, "_tried", self._tried)
+        self.chosen, self.notes, self.result = CHOSEN, list[Reason](), result
+        self.tests: list[EngineSettings] = []
+        self.takes: asyncio.Event | None = None  # what a test waits for
+        patch.setattr(added_engine, "try_engine", self._try)
         self.engine = AddedEngine(lambda: self.chosen, note=self.notes.append)
 
-    async def _tried(self, chosen: EngineSettings) -> tuple[UsableEngine | None, Reason | None]:
-        self.n_tests += 1
-        assert chosen == self.chosen
-        return (self.result, None) if isinstance(self.result, UsableEngine) else (None, self.result)
+    async def _try(self, chosen: EngineSettings, _: object) -> UsableEngine | Reason:
+        self.tests.append(chosen)
+        if self.takes is not None:
+            await self.takes.wait()
+        return self.result
 
     async def tested(self) -> AddedEngine:
         async with asyncio.TaskGroup() as group:
@@ -71,8 +76,7 @@ async def test_a_family_is_compared_until_it_was_proved(monkeypatch: pytest.Monk
 async def test_a_family_that_it_computes_wrongly_is_left_to_llama_cpp(monkeypatch: pytest.MonkeyPatch) -> None:
     owner = Owner(monkeypatch)
     engine = await owner.tested()
-    why = Reason("device_apart", {"percent": "40.0"})
-    engine.failed(TORCH.config(CONFIG), FAMILY, AppError("device_unfit", worker="attic", cause=why))
+    engine.failed(TORCH.config(CONFIG), FAMILY, UNFIT)
     assert engine.for_stage(FAMILY) is None
     assert engine.for_stage("qwen3 Q4_K_M") == TORCH
     assert [note.code for note in owner.notes] == ["log_node_engine_family"]
@@ -99,12 +103,65 @@ async def test_after_two_crashes_it_is_no_longer_used_until_it_is_chosen_again(m
     assert engine.for_stage(FAMILY) is None
     assert engine.state is not None
     assert engine.state.problem_facts == Reason("engine_crashes", {"count": 2})
-    owner.chosen = EngineSettings()
-    engine.settings_changed()
-    assert (await owner.tested()).label == ""
-    owner.chosen = CHOSEN
-    engine.settings_changed()
+    engine.test_again()  # the same one is chosen again
     assert (await owner.tested()).for_stage(FAMILY) == TORCH
+
+
+async def test_llama_cpp_computes_again_once_it_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = Owner(monkeypatch)
+    engine = await owner.tested()
+    owner.chosen = EngineSettings()
+    assert engine.for_stage(FAMILY) is None, "at once"
+    engine.test_again()
+    assert (await owner.tested()).label == ""
+    assert owner.tests == [CHOSEN], "llama.cpp needs no test"
+
+
+async def test_a_choice_during_a_test_is_tested_next_and_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, other = Owner(monkeypatch), EngineSettings("apple", "/srv/mlx")
+    owner.takes = asyncio.Event()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        running = group.create_task(owner.engine.run(), name="test the engines")
+        waits = group.create_task(owner.engine.tested(), name="wait for the first")
+        await asyncio.sleep(0)
+        owner.chosen = other
+        owner.engine.test_again()
+        group.create_task(owner.engine.tested(), name="wait for the second")
+        await asyncio.sleep(0)
+        owner.takes.set()
+        state = await waits
+        running.cancel()
+    assert owner.tests == [CHOSEN, other]
+    assert state is not None
+    assert state.name == "apple"
+
+
+async def test_a_load_waits_for_a_test_but_not_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = Owner(monkeypatch)
+    monkeypatch.setattr(added_engine, "WAIT_SECONDS", 0.05)
+    owner.takes = asyncio.Event()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        running = group.create_task(owner.engine.run(), name="test the engine")
+        await owner.engine.wait()
+        assert owner.engine.for_stage(FAMILY) is None
+        owner.takes.set()
+        await owner.engine.wait()
+        assert owner.engine.for_stage(FAMILY) == TORCH
+        running.cancel()
+
+
+@pytest.mark.parametrize(
+    "error", [DoesNotFit("speed_no_room", needed_bytes=2, free_bytes=1), UNFIT], ids=["room", "unfit"]
+)
+async def test_a_family_whose_speed_cannot_be_measured_is_left_to_llama_cpp(
+    monkeypatch: pytest.MonkeyPatch, error: AppError
+) -> None:
+    engine = await Owner(monkeypatch).tested()
+    assert not engine.not_measured(FAMILY, Busy("speed_busy"))
+    assert engine.for_stage(FAMILY) == TORCH
+    assert engine.not_measured(FAMILY, error)
+    assert engine.for_stage(FAMILY) is None
+    assert engine.for_stage("qwen3 Q4_K_M") == TORCH
 
 
 async def test_a_failed_test_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

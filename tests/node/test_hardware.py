@@ -105,14 +105,20 @@ async def test_a_speed_is_measured_on_what_computes_the_family(answers: Any, tmp
     falcon: Any = SimpleNamespace(architecture="falcon-h1")
     stand_in: Any = SimpleNamespace(architecture="llama")
     assert (await hardware.setup(SpeedConditions(64, family=FALCON))).device == "A card Vulkan pack"
-    assert not hardware.is_refusal(falcon, FALCON, BadInput("device_unusable", worker="den", cause=LACKS))
-    assert not hardware.is_refusal(stand_in, FALCON, unfit)  # whose layers are not the family's
-    assert hardware.is_refusal(falcon, FALCON, unfit)
+    assert not hardware.is_refusal(
+        falcon, SpeedConditions(8, family=FALCON), BadInput("device_unusable", worker="den", cause=LACKS)
+    )
+    assert not hardware.is_refusal(
+        stand_in, SpeedConditions(8, family=FALCON), unfit
+    )  # whose layers are not the family's
+    assert hardware.is_refusal(falcon, SpeedConditions(8, family=FALCON), unfit)
     assert (await hardware.setup(SpeedConditions(64, family=FALCON))).device == "Chip 9"
     assert (await hardware.setup(SpeedConditions(64, family=LLAMA))).device == "A card Vulkan pack"
-    assert not hardware.is_refusal(falcon, FALCON, unfit)  # the processor is not tried twice
+    assert not hardware.is_refusal(falcon, SpeedConditions(8, family=FALCON), unfit)  # the processor is not tried twice
     crash = StageLost("worker_crashed", worker="den", how=Reason("end_signal", {"signal": "SIGSEGV"}), words="")
     llama: Any = SimpleNamespace(architecture="llama")
-    assert not hardware.is_refusal(llama, LLAMA, StageLost("worker_memory_short", worker="den"))
-    assert hardware.is_refusal(llama, LLAMA, crash)
+    assert not hardware.is_refusal(
+        llama, SpeedConditions(8, family=LLAMA), StageLost("worker_memory_short", worker="den")
+    )
+    assert hardware.is_refusal(llama, SpeedConditions(8, family=LLAMA), crash)
     assert (await hardware.setup(SpeedConditions(64, family=LLAMA))).device == "Chip 9"

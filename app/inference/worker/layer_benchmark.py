@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from shutil import disk_usage, rmtree
-from typing import Protocol
 
+from app.catalog.gguf.gguf_file import read_header
 from app.catalog.gguf.model_shape_reader import run_bytes, tensor_bytes
 from app.catalog.stages import synthetic_stage
 from app.core.errors import Busy, DoesNotFit, StageLost
@@ -26,6 +26,7 @@ from app.core.verification import as_f16
 from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_connection import close_run, open_run, own_stage
 from app.inference.worker.worker import HERE, Worker
+from app.machine.hardware.added_engines import UsableEngine
 from app.machine.hardware.cards import Card
 from app.machine.hardware.cores import Threads
 from backends.contract import (
@@ -159,17 +160,6 @@ class TrialRun:
         return _EXPONENT + self._halves[start : start + 2 * self._run.width]
 
 
-class OtherEngine(Protocol):
-    """An engine that computes stages instead of llama.cpp. app/node/added_engine.py implements this."""
-
-    @property
-    def folder(self) -> str:
-        """The folder that it is imported from."""
-
-    def config(self, config: StageConfig) -> StageConfig:
-        """Return the configuration of a stage that this engine computes."""
-
-
 @dataclass(frozen=True, slots=True)
 class BenchmarkSettings:
     """The settings of a measurement. They match the settings with which this node would run the layers."""
@@ -181,7 +171,7 @@ class BenchmarkSettings:
     low_priority: bool = True  # as for lent layers
     card: Card | None = None  # None: the processor
     exact: bool = False  # use the processor instructions that all common computers have
-    engine: OtherEngine | None = None  # computes instead of llama.cpp
+    engine: UsableEngine | None = None  # computes instead of llama.cpp
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +254,7 @@ async def _measured(shape: ModelShape, folder: Path, settings: BenchmarkSettings
         low_priority=settings.low_priority,
         reads=[folder, *([card.library.parent] if card else []), *([engine.folder] if engine else [])],
         exact=settings.exact,
-        code_cache=card.code_cache if card else None,
+        code_cache=engine.code_cache if engine else card.code_cache if card else None,
     )
     try:
         async with await start as worker, asyncio.TaskGroup() as group:
@@ -373,6 +363,9 @@ class _Trial:
         kv = model.kv_bytes(model.layers, CELLS, SLOTS)
         needed = model.file_bytes + kv + work_bytes(model.width, self._settings.batch_rows)
         self._must_fit(needed)
+        if self._settings.engine is not None:
+            tensors = (await asyncio.to_thread(read_header, path)).tensors
+            self._must_fit(needed + self._settings.engine.more_bytes(tensors))
         config = self._config(LLAMACPP, str(path), role, model.n_layers, model.cuts.traits(role))
         async with self._opened(config, lambda: path.unlink(missing_ok=True)) as run:
             yield run
@@ -411,8 +404,8 @@ class _Trial:
             begin_threads=self._settings.threads.begin, any_engine=True, traits=traits,
             device=card.name if card else "", library=str(card.library) if card else "",
         )  # fmt: skip
-        other = self._settings.engine
-        return other.config(config) if other and engine == LLAMACPP else config
+        preferred = self._settings.engine
+        return preferred.config(config) if preferred and engine == LLAMACPP else config
 
 
 @contextmanager

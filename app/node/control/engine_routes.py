@@ -88,7 +88,7 @@ class EngineRoutes:
                 raise BadInput("engine_folder", folder=order.folder)
             chosen = EngineSettings("pytorch" if order.engine == PYTORCH else "apple", order.folder)
         await self._choices.change(lambda now: msgspec.structs.replace(now, engine=chosen))
-        self._added.settings_changed()
+        self._added.test_again()
         await self._added.tested()
         return answer(self._with_idle(await self._packs.packs()))
 

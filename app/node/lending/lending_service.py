@@ -149,7 +149,7 @@ def stage_request(
             work,
             WorkShape.of(hashlib.sha256(f"{member} {manifest.model_id}".encode()).hexdigest(), config),
         ),
-        code_cache=card.code_cache if card else None,
+        code_cache=engine.code_cache if engine else card.code_cache if card else None,
         family=model.family,
     )
 
@@ -556,7 +556,7 @@ class LendingService:
     def _device_lost(self, config: StageConfig, opening_family: str) -> None:
         if config.engine in ADDED_ENGINES:
             if self.added_engine is not None:
-                self.added_engine.crashed(config)
+                self.added_engine.crashed(config.engine)
             return
         lose_card(self._graphics, config.devices, opening_family)
 
@@ -566,6 +566,8 @@ class LendingService:
         if path is None:
             raise StageLost("stage_gone")
         graphics, added = self._graphics, self.added_engine
+        if added is not None:
+            await added.wait()
         while True:
             request = await self._executor.run(
                 stage_request, order, path, offer.manifest, threads, graphics, run.member, added

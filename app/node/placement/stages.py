@@ -27,6 +27,7 @@ from app.inference.stages.stage_client import Run, StageClient, Step
 from app.inference.stages.stage_connection import ChannelLink, PipeLink, close_run, open_run
 from app.inference.worker.worker import HERE, Worker
 from app.machine.hardware import devices
+from app.machine.hardware.added_engines import UsableEngine
 from app.machine.hardware.cards import (
     PROCESSOR_ONLY,
     Card,
@@ -155,6 +156,7 @@ class StageSet:
         # the local worker, and the cards on which it computes; with the names of all devices of its stages
         self._own: tuple[Worker, tuple[Card, ...]] | None = None
         self._devices: set[str] = set()
+        self._on_added_engine: StageConfig | None = None  # a stage of this worker that the preferred engine computes
         # the failure that was recorded last: of a worker, which has died or failed in this epoch
         self._blamed: tuple[Worker | None, int | None] = (None, None)
         self._claims: dict[bytes, int] = {}  # bytes on cards of each run of the local worker, from before it is loaded
@@ -390,18 +392,20 @@ class StageSet:
         worker = self._worker
         if worker is None or worker.died is not None:
             self._note_death()
-            self._devices = set()
+            self._devices, self._on_added_engine = set(), None
             reads = [*part_paths(Path(self._entry.path)), self._sources.stages.folder]
             threads = self._sizes.threads
             cards = self._sources.graphics.cards_for(self._entry.model.family)  # all have the same library
             reads += [card.library.parent for card in cards[:1]]
+            engine = await self._added_engine()
+            reads += [Path(engine.folder)] if engine else []
             worker = await Worker.start(
                 HERE,
                 threads=threads,
                 reads=reads,
                 forms=True,
                 exact=self._sizes.exact,
-                code_cache=cards[0].code_cache if cards else None,
+                code_cache=next((each.code_cache for each in (engine, *cards) if each and each.code_cache), None),
             )
             self._own = worker, cards
             await self._stack.enter_async_context(worker)
@@ -495,18 +499,23 @@ class StageSet:
         await open_run(worker, run, self._sizes.context, config)
         return config
 
-    async def _load_with_added_engine(
-        self, worker: Worker, stage: PlannedStage, run: Run, config: StageConfig
-    ) -> StageConfig | None:
-        """Load a stage with the engine that the owner prefers. Return None if llama.cpp must compute it.
+    async def _added_engine(self) -> UsableEngine | None:
+        """Return the engine that computes this machine's stages instead of llama.cpp, or None.
 
         Neither PyTorch nor MLX computes pictures here, so a model that may get some stays with llama.cpp.
         """
-        added, family = self._sources.added_engine, self._entry.model.family
+        added = self._sources.added_engine
         if added is None or self._sizes.picture_rows:
             return None
-        engine = added.for_stage(family, exact=self._sizes.exact)
-        if engine is None:
+        await added.wait()
+        return added.for_stage(self._entry.model.family, exact=self._sizes.exact)
+
+    async def _load_with_added_engine(
+        self, worker: Worker, stage: PlannedStage, run: Run, config: StageConfig
+    ) -> StageConfig | None:
+        """Load a stage with the engine that the owner prefers. Return None if llama.cpp must compute it."""
+        added, family, engine = self._sources.added_engine, self._entry.model.family, await self._added_engine()
+        if added is None or engine is None:
             return None
         config = added.stage_config(engine, config, family)
         try:
@@ -519,9 +528,11 @@ class StageSet:
         except AppError as error:
             added.failed(config, family, error)
             if worker.died is not None:
+                self._on_added_engine = None  # this crash is recorded
                 raise
             return None
         added.opened(config, family, opened.apart)
+        self._on_added_engine = config
         return config
 
     async def _open_divided(
@@ -560,6 +571,10 @@ class StageSet:
         worker = self._worker
         if worker is None or worker.died is None:
             return False
+        added, config = self._sources.added_engine, self._on_added_engine
+        if added is not None and config is not None and is_crash(worker.died):
+            added.crashed(config.engine)
+            self._on_added_engine = None
         self._note_card_failure(worker.died)
         return is_card_short(worker.died)
 

@@ -26,6 +26,7 @@ from app.core.planner.forecast_range import DISTURBED_LOAD
 from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.inference.worker.layer_benchmark import BenchmarkSettings, Report, measure, report_nothing
 from app.machine.hardware import devices, engines, graphics
+from app.machine.hardware.added_engines import UsableEngine
 from app.machine.hardware.cards import (
     PROCESSOR_ONLY,
     Card,
@@ -41,7 +42,7 @@ from app.machine.hardware.engines import Engine
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.machine.sensors.card_use import CardReading
-from app.node.added_engine import AddedEngine, UsableEngine
+from app.node.added_engine import AddedEngine
 from app.node.verification.spare_memory import SpareMemory
 from backends.contract import LLAMACPP
 
@@ -158,8 +159,13 @@ class Hardware:
         """Return the graphics card that computes a family, or None if the processor does."""
         return self._graphics.card_for(family)
 
-    def is_refusal(self, shape: ModelShape, family: str, error: AppError) -> bool:
-        """Return whether a measurement failed because the card cannot compute a family. If so, record this."""
+    def is_refusal(self, shape: ModelShape, conditions: SpeedConditions, error: AppError) -> bool:
+        """Return whether a measurement failed because the preferred engine or the card cannot compute a family. If
+        so, record this.
+        """
+        family = conditions.family
+        if self.added_engine is not None and self.engine_for(conditions) is not None:
+            return self.added_engine.not_measured(family, error)
         card, why, graphics = self.card_for(family), refusal_of(error), self._graphics
         if card is None or family.partition(" ")[0] != shape.architecture:
             return False  # a stand-in's failure says nothing about the family
@@ -423,9 +429,9 @@ class LocalSpeed:
         try:
             return await self._for_user(shape, conditions, report, disturbed_s)
         except AppError as error:
-            if not self._here.hardware.is_refusal(shape, conditions.family, error):
+            if not self._here.hardware.is_refusal(shape, conditions, error):
                 raise
-        return await self._for_user(shape, conditions, report, disturbed_s)  # by the processor
+        return await self._for_user(shape, conditions, report, disturbed_s)  # by what computes instead
 
     async def _for_user(
         self, shape: ModelShape, conditions: SpeedConditions, report: Report, disturbed_s: float
@@ -477,13 +483,13 @@ class LocalSpeed:
         disturbed_s: how long a speed is valid if other programs disturbed its measurement. If None, it stays valid
             while such programs keep running.
 
-        Raises the errors of `measure`, and Busy during a trial and the pause after it. If the graphics card turns out
-        not to compute the family, the next request is measured on the processor.
+        Raises the errors of `measure`, and Busy during a trial and the pause after it. If the preferred engine
+        or the graphics card turns out not to compute the family, the next request measures what computes instead.
         """
         try:
             return await self._for_member(shape, conditions, again=again, disturbed_s=disturbed_s)
         except AppError as error:
-            if not self._here.hardware.is_refusal(shape, conditions.family, error):
+            if not self._here.hardware.is_refusal(shape, conditions, error):
                 raise
         raise Busy("speed_busy")
 
