@@ -86,6 +86,11 @@ class Home:
         return self.root / "engines"
 
     @property
+    def added_engines(self) -> Path:
+        """The folder of PyTorch and MLX, if they are installed."""
+        return self.root / "added-engines"
+
+    @property
     def runtime_file(self) -> Path:
         """The file with the port and token of the running node."""
         return self.root / "runtime.json"

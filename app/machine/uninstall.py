@@ -29,14 +29,15 @@ from app.machine.versions.version_lock import is_held
 
 VERSIONS = "versions"  # of Poolhouse, installed by updates
 NAMES = (  # everything that Poolhouse creates in a home; all else is left alone
-    "identity", "household", "models", "stages", "kept", "engines", "window", "logs", "measuring", "checking",
-    "runtime.json", "restarting", DATA_FORMAT_FILE, "settings.json", "speeds.json", "speeds.damaged", "updates.json",
-    "updates.damaged", "tools.json", "tools.damaged", VERSIONS, CHAT_KEY_FILE,
+    "identity", "household", "models", "stages", "kept", "engines", "added-engines", "graphics", "window", "logs",
+    "measuring", "checking", "runtime.json", "restarting", DATA_FORMAT_FILE, "settings.json", "speeds.json", "cards.json",
+    "card-memory.json", "updates.json", "tools.json", "phones.json", VERSIONS, CHAT_KEY_FILE,
 )  # fmt: skip
 _MODEL = re.compile(  # a complete model, a partial one, or one that is being moved
     r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)(\.moving)?|poolhouse-models\.json\.part"
 )
 ASIDE = (".old-", ".part")  # suffixes of files set aside by `reset` and of interrupted writes
+DAMAGED = ".damaged"  # suffix of a .json file that could not be read
 WINDOW_LOCK = "window.lock"  # may still be held by a window that erases the home as it closes
 SECRETS = (
     "hub token",
@@ -189,7 +190,8 @@ def _own_paths(root: Path) -> Iterator[Path]:
     for path in root.iterdir() if root.is_dir() else ():
         aside = any(path.name.startswith(name + end) for name in NAMES for end in ASIDE)
         broken_off = path.name.endswith(".part") and path.name.startswith(NAMES)
-        if path.name in NAMES or aside or broken_off:
+        damaged = path.suffix == DAMAGED and path.with_suffix(".json").name in NAMES
+        if path.name in NAMES or aside or broken_off or damaged:
             yield path
 
 

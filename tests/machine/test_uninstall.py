@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -229,3 +230,28 @@ async def test_models_in_a_chosen_folder_stay_if_that_is_asked_for(home: Home, t
     assert erased.left == []
     assert sorted(disk.iterdir()) == before
     assert not home.root.exists()
+
+
+PLACED = re.compile(r"\b(?:home|home\.root|self\.root|self\._home\.root|launcher\.home) / (?:\"([^\"]+)\"|(FILE)\b)")
+CONSTANT = re.compile(r"^FILE = \"([^\"]+)\"", re.MULTILINE)
+OF_OTHERS = ("other_apps.py", "owner_programs.py")  # folders of other programs
+
+
+def test_everything_that_is_put_into_a_home_is_deleted() -> None:
+    app = Path(uninstall.__file__).parents[1]
+    placed = set[str]()
+    for file in app.rglob("*.py"):
+        if file.name not in OF_OTHERS:
+            source = file.read_text("utf-8")
+            constant = CONSTANT.search(source)
+            names = {name or (constant[1] if constant else "") for name, _ in PLACED.findall(source)}
+            placed |= names - {""}  # a constant that is a path begins with the name of a folder listed elsewhere
+    assert {"engines", "tools.json", "cards.json"} <= placed  # the pattern still finds them
+    assert placed - {*uninstall.NAMES, "node.lock", uninstall.WINDOW_LOCK} == set()
+
+
+def test_files_that_could_not_be_read_are_deleted_too(home: Home) -> None:
+    (home.root / "cards.damaged").write_text("{")
+    (home.root / "holiday.damaged").write_text("not ours")
+    asyncio.run(erase(home))
+    assert [path.name for path in home.root.iterdir()] == ["holiday.damaged"]
