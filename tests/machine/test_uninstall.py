@@ -234,14 +234,14 @@ async def test_models_in_a_chosen_folder_stay_if_that_is_asked_for(home: Home, t
 
 PLACED = re.compile(r"\b(?:home|home\.root|self\.root|self\._home\.root|launcher\.home) / (?:\"([^\"]+)\"|(FILE)\b)")
 CONSTANT = re.compile(r"^FILE = \"([^\"]+)\"", re.MULTILINE)
-OF_OTHERS = ("other_apps.py", "owner_programs.py")  # folders of other programs
+USERS_HOME = ("autostart.py", "launcher.py", "other_apps.py", "owner_programs.py")  # `home` is not a home of ours there
 
 
 def test_everything_that_is_put_into_a_home_is_deleted() -> None:
     app = Path(uninstall.__file__).parents[1]
     placed = set[str]()
     for file in app.rglob("*.py"):
-        if file.name not in OF_OTHERS:
+        if file.name not in USERS_HOME:
             source = file.read_text("utf-8")
             constant = CONSTANT.search(source)
             names = {name or (constant[1] if constant else "") for name, _ in PLACED.findall(source)}
