@@ -21,7 +21,7 @@ again = echo "== what failed above, once more and alone: it must pass now" && \
   $(BIN)/python -m pytest --last-failed --last-failed-no-failures none --maxfail 1 -m "$1"
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test long real engines cards phone check faults hostile fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
+.PHONY: help run demo test long real engines servers cards phone check faults hostile fuzz props soak sim families families-proof fuzz-api audit api-compare call-compare
 .PHONY: installers installers-test templates thought-compare bench guide draft format
 .PHONY: translations architecture screenshots endure lock setup engine clean
 
@@ -47,8 +47,8 @@ demo: setup ## three nodes here share one model and answer a question
 # What is tested at once: $1, the words for pytest's -m.
 tested = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=20 -m "$1" || \
   if [ $$? -eq 1 ]; then $(call again,$1); else exit 1; fi
-QUICK := not long and not alone and not real and not engines and not cards and not phone and not installers
-LONG := long and not alone and not real and not engines and not cards and not phone and not installers
+QUICK := not long and not alone and not real and not engines and not servers and not cards and not phone and not installers
+LONG := long and not alone and not real and not engines and not servers and not cards and not phone and not installers
 
 test: check ## all checks, and all tests but the long ones (15 minutes)
 	@echo "== tests, $(WORKERS) at once (WORKERS=…)"
@@ -82,6 +82,12 @@ MLX := mlx[cpu]==0.32.4
 engines: dev $(ENGINES)/ready ## tests of PyTorch and MLX on the processor (four minutes)
 	@$(BIN)/python -m pytest --durations=5 -m engines tests/engines $(ARGS) || \
 	if [ $$? -eq 1 ]; then $(call again,engines); else exit 1; fi
+
+servers: dev ## tests with llama.cpp's own server, compiled first (five minutes)
+	@$(BIN)/python -m scripts.real_models
+	@$(BIN)/python -m scripts.llama_server
+	@$(BIN)/python -m pytest --durations=5 -m servers tests/servers $(ARGS) || \
+	if [ $$? -eq 1 ]; then $(call again,servers); else exit 1; fi
 
 $(ENGINES)/ready: Makefile
 	$(PYTHON) -m venv $(ENGINES)

@@ -1,4 +1,8 @@
-"""llama-server, and programs that link its libraries, from an existing or a new build."""
+"""llama-server, and programs that link its libraries, from an existing or a new build.
+
+`python -m scripts.llama_server` compiles it from the engine's hashed source (five minutes on two cores) and prints its
+path. `make servers` needs it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from scripts.api_compare.server import SERVER, compiled
+from scripts.api_compare.server import SERVER, WORK, compiled
+from scripts.engine_source import engine
 
 HEADERS = ("common", "include", "ggml/include", "vendor")
 LIBRARIES = ("common/libllama-common.a", "common/libllama-common-base.a", "src/libllama.a", "ggml/src/libggml.a",
@@ -31,6 +36,12 @@ def server(options: Namespace) -> Path:
     return compiled(options.jobs) if build is None else build / "bin" / SERVER
 
 
+def built() -> Path | None:
+    """Return the path of llama-server, or None if it is not compiled yet."""
+    program = WORK / engine() / "build" / "bin" / SERVER
+    return program if program.exists() else None
+
+
 def read(program: Path, source: Path, build: Path, payload: Any) -> dict[str, Any]:
     """Compile and run a C++ program, which reads the payload from one JSON file and writes its result to another."""
     with tempfile.TemporaryDirectory(prefix="poolhouse-reader-") as folder:
@@ -43,3 +54,14 @@ def read(program: Path, source: Path, build: Path, payload: Any) -> dict[str, An
         subprocess.run([linked, input_file, output_file], check=True)
         output: dict[str, Any] = json.loads(output_file.read_text("utf-8"))
     return output
+
+
+def main() -> None:
+    """Compile llama-server if necessary, and print its path."""
+    parser = ArgumentParser(description=__doc__)
+    add_options(parser)
+    print(server(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

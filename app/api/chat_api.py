@@ -14,6 +14,34 @@ class KeyLimits(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens_a_minute: int | None = None
 
 
+# What one measurement of a server may cost. It is told before the measurement.
+MOST_MEASURED_TOKENS = 3_000
+
+
+class StreamsSpeed(msgspec.Struct, frozen=True):
+    """The measured speed of several answers at once: tokens a second of all of them together."""
+
+    streams: int
+    tok_s: float
+
+
+class UpstreamSpeed(msgspec.Struct, frozen=True, kw_only=True):
+    """The measured speed of a server with one model."""
+
+    at: float  # time of the measurement
+    prompt_tokens: int  # length of the prompt to which `ttft_s` belongs
+    ttft_s: float
+    decode_tok_s: float  # one answer alone
+    at_once: list[StreamsSpeed] = []
+    spent_tokens: int = 0  # cost of the measurement
+
+    @property
+    def best(self) -> StreamsSpeed:
+        """Return the number of answers at once that is fastest together."""
+        alone = StreamsSpeed(1, self.decode_tok_s)
+        return max(self.at_once, key=lambda speed: speed.tok_s, default=alone)
+
+
 class Upstream(msgspec.Struct, frozen=True, kw_only=True):
     """Another OpenAI-compatible server that can answer requests for some models."""
 
@@ -27,6 +55,7 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
     last_contact: float | None = None
     own_certificate: bool = False
     has_key: bool | None = None  # None if the key store cannot be opened
+    speeds: dict[str, UpstreamSpeed] = {}  # measured, by local model name
 
 
 class ChatApi(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,3 +122,11 @@ class UpstreamTest(msgspec.Struct, frozen=True):
     name: str
     models: list[str] = []
     missing: list[str] = []
+
+
+class UpstreamMeasured(msgspec.Struct, frozen=True):
+    """The response to `POST /api/upstreams/{name}/measure`."""
+
+    name: str
+    model: str
+    speed: UpstreamSpeed

@@ -207,6 +207,12 @@ class ChangeUpstream(Request, frozen=True):
     forget_spent: bool = False
 
 
+class MeasureUpstream(Request, frozen=True):
+    """A measurement of a server, which costs tokens. Without a model, the server's first one is measured."""
+
+    model: Annotated[str, Meta(max_length=200)] = ""
+
+
 class ApiKey(Request, frozen=True):
     name: Annotated[str, Meta(max_length=100)] = "default"
 

@@ -101,6 +101,25 @@ def test_what_it_lacks_is_told_with_the_command_that_mends_it(poolhouse: Any, an
     assert f"`poolhouse upstream add barn --home {home}`" in said
 
 
+SPEED = {"at": 1_790_000_000.0, "prompt_tokens": 310, "ttft_s": 0.25, "decode_tok_s": 30.0, "spent_tokens": 1_139,
+         "at_once": [{"streams": 1, "tok_s": 30.0}, {"streams": 2, "tok_s": 57.0}]}  # fmt: skip
+
+
+def test_a_measurement_says_its_cost_and_its_figures(poolhouse: Any, answering: Any) -> None:
+    node = answering({
+        ("POST", "/api/upstreams/barn/measure"): {"name": "barn", "model": "big", "speed": SPEED},
+        ("GET", "/api/upstreams"): {"upstreams": [ONE | {"speeds": {"big": SPEED}}]},
+    })  # fmt: skip
+    figures = "first token after 0.25 s (310 tokens of prompt), 30.0 tok/s for one answer, 57.0 tok/s for 2 at once"
+    done = poolhouse("upstream", "measure", "barn", "--model", "big", "--yes")
+    assert " ".join(done.out.split()) == f"barn with big: {figures}. This used 1,139 tokens."
+    assert [body for _, _, body in node.asked] == [{"model": "big"}]
+    said = " ".join(poolhouse("upstream", "list").out.split())
+    assert f"with big: {figures}." in said
+    said = " ".join(poolhouse("upstream", "measure", "--help").out.split())
+    assert "uses up to 3,000 tokens" in said
+
+
 def test_a_file_that_is_not_there_is_said_in_a_sentence(poolhouse: Any, answering: Any) -> None:
     answering({})
     done = poolhouse("upstream", "add", "barn", "https://x/v1", "--model", "a", "--cap-tokens", "5",

@@ -153,7 +153,7 @@ class Pool:
         self.n_asks, self._fails, self._keys = 0, fails, count()
         choice = {"barn": Upstream("https://x/v1", {"m": "theirs", "only": "there", "man": "x"}, 100, on=True)}
         self.upstreams = Upstreams(lambda: choice, cast("Any", None), Path("none"), lambda _: None)
-        self.upstreams.answer = self._there  # type: ignore[method-assign]
+        self.upstreams.answer = self._there  # type: ignore[method-assign, assignment]
         self.budget = TokenBudget(lambda _: 9, lambda: 0.0)
         models = cast("Any", SimpleNamespace(named=self._unknown))
         self.answering = AnswerService(cast("Any", self), models, lambda: False, Metrics(), self.budget, self.upstreams)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 from urllib.parse import urlsplit
@@ -13,13 +14,13 @@ import typer
 
 from app.cli import terminal_text
 from app.cli.node_calls import ask_node
-from app.cli.options import HomeOption, JsonOption, read_name
+from app.cli.options import HomeOption, JsonOption, YesOption, read_name
 from app.cli.output import Output
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from app.api.chat_api import Upstream, Upstreams, UpstreamTest
+    from app.api.chat_api import Upstream, UpstreamMeasured, Upstreams, UpstreamSpeed, UpstreamTest
 
 Json = dict[str, Any]
 KEY_VARIABLE = "POOLHOUSE_UPSTREAM_KEY"
@@ -53,6 +54,9 @@ CertificateOption = Annotated[
         help="Trust only this certificate, for example another Poolhouse's.",
     ),
 ]
+ModelOption = Annotated[
+    str, typer.Option("--model", metavar="NAME", show_default=False, help="The model. Default: the server's first one.")
+]
 ForgetOption = Annotated[bool, typer.Option("--forget-spent", help="Reset the server's token count.")]
 
 
@@ -66,6 +70,7 @@ def upstream_group() -> typer.Typer:
         commands.command(command.__name__)(command)
     commands.command("list")(list_upstreams)
     commands.command("test")(try_upstream)
+    commands.command("measure")(measure)
     return commands
 
 
@@ -135,6 +140,45 @@ def _test_view(test: UpstreamTest) -> RenderableType:
         cure = f"Choose only models that it has: `poolhouse upstream add {name}`."
         return terminal_text.command_text(f"{name} is responding but does not have {missing}. {cure}")
     return f"{name} is responding and has all models that it may answer for."
+
+
+def measure(
+    name: NameArgument,
+    model: ModelOption = "",
+    yes: YesOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the server: the time to its first token, its speed, and how many answers at once are faster together.
+
+    The measurement uses up to 3,000 tokens of the server's limit. It is never made or repeated by itself.
+    """
+    from app.api.chat_api import MOST_MEASURED_TOKENS, UpstreamMeasured
+    from app.client import segment
+
+    out, shown = Output(as_json), terminal_text.name(name)
+    out.confirm(f"This uses up to {MOST_MEASURED_TOKENS:,} tokens of the limit of {shown}. Measure it?", yes)
+    path = f"/api/upstreams/{segment(name)}/measure"
+    measured = ask_node(home, lambda node: node.post(path, {"model": model}, answer=UpstreamMeasured))
+    out.result(measured, lambda: _measured_view(measured))
+
+
+def _measured_view(measured: UpstreamMeasured) -> RenderableType:
+    name, model = terminal_text.name(measured.name), terminal_text.name(measured.model)
+    words = f"{name} with {model}: {_speed_words(measured.speed)}. This used {measured.speed.spent_tokens:,} tokens."
+    return terminal_text.command_text(words)
+
+
+def _speed_words(speed: UpstreamSpeed) -> str:
+    """Return the measured figures in words."""
+    words = (
+        f"first token after {speed.ttft_s:.2f} s ({speed.prompt_tokens:,} tokens of prompt), "
+        f"{speed.decode_tok_s:.1f} tok/s for one answer"
+    )
+    best = speed.best
+    if best.streams > 1:
+        return f"{words}, {best.tok_s:.1f} tok/s for {best.streams} at once"
+    return f"{words}, and no more for several at once"
 
 
 def change(
@@ -229,4 +273,12 @@ def _lines(upstream: Upstream) -> list[str]:
     return [
         f"{name}, at {terminal_text.name(upstream.url)}, {state}.",
         f"  Models: {models}; {spent}. Key: {KEY_STATES[upstream.has_key]}.",
+        *(
+            f"  Measured {_day(speed.at)} with {terminal_text.name(model)}: {_speed_words(speed)}."
+            for model, speed in upstream.speeds.items()
+        ),
     ]
+
+
+def _day(at: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(at))

@@ -200,7 +200,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         tool_arguments tool_changed tool_forbidden tool_gone tool_header_name tool_import_empty tool_import_unreadable
         tool_rounds_many tool_secrets_many tool_server_name tool_server_off tool_server_place tool_server_taken
         tool_server_unchecked tool_server_unknown tool_server_unstarted tool_servers_many tool_variable_name tools_many
-        upstream_circle upstream_raw_form upstream_refused
+        upstream_circle upstream_model_unknown upstream_raw_form upstream_refused
         upstream_tokens upstream_unknown upstream_url usage address_wrong address_not_ours
         """,
     ),
@@ -227,6 +227,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         """
         api_model_asked api_model_stays api_tokens_minute control_full copy_waits guest_model_stays probe_busy
         probe_busy_here probe_silent queue_full reader_slow recovery_too_often speed_busy upstream_busy
+        upstream_measuring
         answer_gone answer_doubted doubt_in_the_way
         """,
     ),
@@ -285,7 +286,8 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         guest_upstream_spent hub_address_odd hub_answer_long hub_away hub_busy hub_fault hub_file_unknown
         hub_gated hub_held_up hub_mirror_held_up hub_mirror_unreached hub_odd hub_parts_missing hub_redirect_odd
         hub_slow hub_stalled hub_token_needed hub_token_wrong hub_unknown hub_unreached pull_ended
-        update_slow updates_no_place updates_unreached upstream_certificate upstream_failed upstream_off upstream_short
+        update_slow updates_no_place updates_unreached upstream_certificate upstream_failed upstream_measure_off
+        upstream_off upstream_short
         upstream_spent upstream_test_failed upstream_uncounted
         """,
     ),

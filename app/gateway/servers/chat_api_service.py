@@ -41,6 +41,7 @@ from app.gateway.servers.host_proxy import forward_to_host
 from app.gateway.servers.lan_server import LanServer
 from app.gateway.servers.member_server import MemberAuthenticator, MemberRoutes, name_host_in_errors, while_allowed
 from app.gateway.upstreams.upstream_admin import UpstreamAdmin
+from app.gateway.upstreams.upstream_speed import UpstreamSpeeds
 from app.gateway.upstreams.upstreams import Upstreams
 from app.machine.keyring_store import open_keystore
 from app.machine.paths import Home, home_option
@@ -114,7 +115,10 @@ class ChatApiService:
             home.household / "upstreams.json",
             journal.note,
         )
-        self.upstream_admin = UpstreamAdmin(self.upstreams, lambda: self.choice.upstreams, self._with_upstreams)
+        self.upstream_speeds = UpstreamSpeeds(self.upstreams, home.household / "upstream_speeds.json")
+        self.upstream_admin = UpstreamAdmin(
+            self.upstreams, self.upstream_speeds, lambda: self.choice.upstreams, self._with_upstreams
+        )
         self.answering = AnswerService(
             hosting, models, lambda: self.choice.may_load, self.metrics, self.budget, self.upstreams
         )

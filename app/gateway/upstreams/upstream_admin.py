@@ -12,8 +12,9 @@ import msgspec
 
 from app.api import requests
 from app.api.chat_api import Upstream as UpstreamState
-from app.api.chat_api import UpstreamTest
+from app.api.chat_api import UpstreamMeasured, UpstreamTest
 from app.core.errors import BadInput, Reason, Refused
+from app.gateway.upstreams.upstream_speed import UpstreamSpeeds
 from app.gateway.upstreams.upstreams import Upstreams
 from app.machine.settings import Upstream
 from app.network.tls import upstream_context
@@ -33,10 +34,11 @@ class UpstreamAdmin:
     def __init__(
         self,
         upstreams: Upstreams,
+        speeds: UpstreamSpeeds,
         now: Callable[[], Mapping[str, Upstream]],
         save: Callable[[Change], Coroutine[Any, Any, None]],
     ) -> None:
-        self._upstreams, self._now, self._save = upstreams, now, save
+        self._upstreams, self._speeds, self._now, self._save = upstreams, speeds, now, save
 
     async def state(self) -> list[UpstreamState]:
         """Return all upstreams, without their keys. `has_key` is None if the key store cannot be opened."""
@@ -54,6 +56,7 @@ class UpstreamAdmin:
                 last_contact=self._upstreams.last_contact.get(name),
                 own_certificate=bool(upstream.certificate),
                 has_key=None if keys is None else name in keys,
+                speeds={model: speed for model, speed in self._speeds.of(name).items() if model in upstream.models},
             )
             for name, upstream in sorted(configured.items())
         ]
@@ -69,6 +72,7 @@ class UpstreamAdmin:
             raise BadInput("upstream_key_odd")
         await self._keep_key(order.name, order.key)
         self._upstreams.last_contact.pop(order.name, None)  # the address may have changed
+        await self._speeds.forget(order.name)
         await self._save(lambda configured: configured | {order.name: new})
 
     async def test(self, name: str) -> UpstreamTest:
@@ -80,6 +84,12 @@ class UpstreamAdmin:
         there = await self._upstreams.list_models(name, upstream)
         missing = sorted(set(upstream.models.values()) - set(there))
         return UpstreamTest(name, list(there[:MOST_TOLD]), missing)
+
+    async def measure(self, name: str, model: str) -> UpstreamMeasured:
+        """Measure a server with one of its models. Raises BadInput, Busy, Unreachable."""
+        upstream = self._known(name)
+        model = model or next(iter(upstream.models))
+        return UpstreamMeasured(name, model, await self._speeds.measure(name, upstream, model))
 
     async def change(self, name: str, order: requests.ChangeUpstream) -> None:
         """Turn an upstream on or off, or change its limit. Raises BadInput."""
@@ -96,6 +106,7 @@ class UpstreamAdmin:
         self._known(name)
         await self._keep_key(name, "")
         await self._upstreams.reset_spent(name)
+        await self._speeds.forget(name)
         await self._save(lambda configured: {key: upstream for key, upstream in configured.items() if key != name})
 
     def _known(self, name: str) -> Upstream:

@@ -187,11 +187,14 @@ class Upstreams:
         request: str,
         on_cost: Callable[[int], None] = lambda _: None,
         forwarded_by: Sequence[str] = (),
+        *,
+        note: bool = True,
     ) -> AsyncGenerator[Piece, None]:
         """Yield the pieces of one answer from an upstream. Raises Unreachable, Busy or BadInput.
 
         Closing the generator disconnects from the upstream. `on_cost` is called with the cost in tokens, no matter
         how the answer ends. `forwarded_by` lists the marks of the nodes that have forwarded the request.
+        `note` sets whether the journal notes the answer.
         """
         guess, answer_so_far = _guessed_tokens(api_request), UpstreamAnswer(index)
         most = self._most(chosen, api_request, guess)
@@ -221,7 +224,7 @@ class Upstreams:
             self._reserved += Counter()  # remove upstreams without reserved tokens
             cost = (answer_so_far.prompt_tokens or (guess if answer_so_far.is_taken else 0)) + answer_so_far.tokens
             on_cost(cost)
-            await self._spend(chosen, cost, request)
+            await self._spend(chosen, cost, request, note=note)
 
     async def _post(self, session: aiohttp.ClientSession, name: str, url: str, **sent: Any) -> aiohttp.ClientResponse:
         answer = await session.post(url, **sent)
@@ -318,6 +321,11 @@ class Upstreams:
             return dict.fromkeys(self._choice(), UNCOUNTED)
         return spent
 
+    def require_left(self, name: str, upstream: Upstream, tokens: int) -> None:
+        """Raise BadInput or Busy if the upstream cannot spend this many tokens now."""
+        if self._left(name, upstream) < tokens:
+            raise self._no_more(name, upstream, tokens)
+
     def _left(self, name: str, upstream: Upstream) -> int:
         return upstream.cap_tokens - self.spent.get(name, 0) - self._reserved[name]
 
@@ -335,7 +343,7 @@ class Upstreams:
             return BadInput("upstream_short", name=name, most=most, tokens=left, asked=needs)
         return Busy("upstream_busy", name=name, seconds=USUAL_RETRY_S)
 
-    async def _spend(self, chosen: UpstreamChoice, tokens: int, request: str) -> None:
+    async def _spend(self, chosen: UpstreamChoice, tokens: int, request: str, *, note: bool) -> None:
         if not tokens:
             return
         self.spent[chosen.name] = self.spent.get(chosen.name, 0) + tokens
@@ -347,7 +355,8 @@ class Upstreams:
             extra=log_extra(request, tokens=tokens, upstream=chosen.name),
         )
         facts: dict[str, Any] = {"upstream": chosen.name, "model": chosen.model, "tokens": tokens}
-        self._note(Reason("log_node_upstream", facts))
+        if note:
+            self._note(Reason("log_node_upstream", facts))
         await self._save()
 
     async def _save(self) -> None:

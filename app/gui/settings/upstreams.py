@@ -9,7 +9,7 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QPushButton, QWidget
 
-from app.api.chat_api import Upstream, Upstreams, UpstreamTest
+from app.api.chat_api import MOST_MEASURED_TOKENS, Upstream, UpstreamMeasured, Upstreams, UpstreamSpeed, UpstreamTest
 from app.core.errors import AppError, BadInput
 from app.gui.api.node_client import Call, segment
 from app.gui.app.app_context import AppContext
@@ -170,6 +170,43 @@ class ResetCountDialog(_ServerDialog):
         self.keep(client.post(self._path, body, self._answered, self._refused, answer=Upstreams))
 
 
+class MeasureServerDialog(Sheet):
+    """A confirmation dialog for a measurement, which costs tokens. It stays open until the measurement has ended."""
+
+    def __init__(
+        self, services: AppContext, name: str, done: Callable[[UpstreamMeasured], object], parent: QWidget
+    ) -> None:
+        sentence = _tr(
+            "Measures the time to the first token, the speed of one answer, and how many answers at once are faster "
+            "together. This uses up to {tokens} tokens of the server's limit and takes up to five minutes. Poolhouse "
+            "never repeats it by itself."
+        )
+        super().__init__(
+            services,
+            _tr("Measure {name}").format(name=name),
+            sentence.format(tokens=formats.number(MOST_MEASURED_TOKENS)),
+            parent,
+        )
+        self._name, self._done = name, done
+        self.act = button(_tr("Measure"), self.measure, "primary")
+        self.offer(_tr("Cancel"), self.act)
+
+    def measure(self) -> None:
+        self.act.setEnabled(False)
+        self.act.setText(_tr("Measuring…"))
+        path = f"/api/upstreams/{segment(self._name)}/measure"
+        self.keep(self.services.client.post(path, {}, self._measured, self._refused, answer=UpstreamMeasured))
+
+    def _measured(self, measured: UpstreamMeasured) -> None:
+        self._done(measured)
+        self.accept()
+
+    def _refused(self, error: AppError) -> None:
+        self.act.setEnabled(True)
+        self.act.setText(_tr("Measure"))
+        self.fail(error)
+
+
 class RemoveServerDialog(_ServerDialog):
     """A confirmation dialog for removing a server and its API key."""
 
@@ -197,6 +234,7 @@ class UpstreamRows:
         self.tests: dict[str, QPushButton] = {}
         self.removals: dict[str, QPushButton] = {}
         self.counts: dict[str, QPushButton] = {}
+        self.measures: dict[str, QPushButton] = {}
         self.add = button(_tr("Add a server…"), self._add)
         self._card = group.add(
             Setting(
@@ -227,7 +265,8 @@ class UpstreamRows:
             if server.is_counted:
                 cost = words.format(spent=formats.number(server.spent_tokens), cap=formats.number(server.cap_tokens))
             show_if(self.counts[server.name], not server.is_counted or server.spent_tokens >= server.cap_tokens)
-            setting.set_about(f"{_reached(server)} {cost}")
+            show_if(self.measures[server.name], server.on)
+            setting.set_about(" ".join(filter(None, [_reached(server), measured_line(server), cost])))
         self._group.search_again()
 
     def reset(self) -> None:
@@ -246,7 +285,10 @@ class UpstreamRows:
         count = self.counts[name] = button(_tr("Reset count…"), partial(self._count, name))
         count.setAccessibleName(_tr("Reset the token count for {name}").format(name=name))
         count.hide()  # shown once the token limit is reached
-        parts = Flow(count, test, remove, switch)
+        measure = self.measures[name] = button(_tr("Measure…"), partial(self._measure, name))
+        measure.setAccessibleName(_tr("Measure {name}").format(name=name))
+        measure.hide()  # shown while the server is on
+        parts = Flow(count, test, measure, remove, switch)
         return switch, Setting(name, "", parts, words="upstream openai count spent")
 
     def test(self, name: str) -> None:
@@ -261,6 +303,15 @@ class UpstreamRows:
         else:
             text = _tr("{name} responds and has all the models you entered.")
             self._group.told.emit(text.format(name=test.name), "info")
+
+    def _measure(self, name: str) -> None:
+        MeasureServerDialog(self._group.services, name, self._measured, self._group).open()
+
+    def _measured(self, measured: UpstreamMeasured) -> None:
+        text = _tr("{name} was measured: {figures}")
+        figures = speed_line(measured.model, measured.speed)
+        self._group.told.emit(text.format(name=measured.name, figures=figures), "info")
+        self._group.ask("GET", "/api/upstreams", self._turned, answer=Upstreams)
 
     def _turn(self, name: str, on: bool) -> None:
         path = f"/api/upstreams/{segment(name)}"
@@ -297,6 +348,30 @@ def _reached(server: Upstream) -> str:
     if server.last_contact is None:
         return _tr("Not reached since the background service started.")
     return _tr("Last reached at {time}.").format(time=moment(server.last_contact))
+
+
+def measured_line(server: Upstream) -> str:
+    """Return the latest measurement of a server in a sentence, or "" if it was never measured."""
+    if not server.speeds:
+        return ""
+    model, speed = max(server.speeds.items(), key=lambda item: item[1].at)
+    return _tr("Measured {time}: {figures}").format(time=moment(speed.at), figures=speed_line(model, speed))
+
+
+def speed_line(model: str, speed: UpstreamSpeed) -> str:
+    """Return the measured figures of a model in a sentence."""
+    best = speed.best
+    if best.streams > 1:
+        words = _tr("{model}, first token after {first}, {alone} for one answer, {together} for {streams} at once.")
+    else:
+        words = _tr("{model}, first token after {first}, {alone} for one answer, and no more for several at once.")
+    return words.format(
+        model=model,
+        first=formats.seconds(speed.ttft_s),
+        alone=formats.speed(speed.decode_tok_s),
+        together=formats.speed(best.tok_s),
+        streams=best.streams,
+    )
 
 
 def _tr(text: str) -> str:

@@ -68,6 +68,10 @@ def _upstream_routes(api: ChatApiService) -> list[web.RouteDef]:
     async def test_one(request: web.Request) -> web.Response:
         return answer(await api.upstream_admin.test(request.match_info["name"]))
 
+    async def measure_one(request: web.Request) -> web.Response:
+        order = await body(request, requests.MeasureUpstream)
+        return answer(await api.upstream_admin.measure(request.match_info["name"], order.model))
+
     async def remove_one(request: web.Request) -> web.Response:
         await api.upstream_admin.remove(request.match_info["name"])
         return await upstreams(request)
@@ -77,5 +81,6 @@ def _upstream_routes(api: ChatApiService) -> list[web.RouteDef]:
         web.post("/api/upstreams", add),
         web.post("/api/upstreams/{name}", change_one),
         web.post("/api/upstreams/{name}/test", test_one),
+        web.post("/api/upstreams/{name}/measure", measure_one),
         web.delete("/api/upstreams/{name}", remove_one),
     ]

@@ -9263,6 +9263,30 @@
         <translation>Zuletzt erreicht: {time}.</translation>
     </message>
     <message>
+        <source>Measure</source>
+        <translation>Messen</translation>
+    </message>
+    <message>
+        <source>Measure {name}</source>
+        <translation>{name} messen</translation>
+    </message>
+    <message>
+        <source>Measured {time}: {figures}</source>
+        <translation>Gemessen {time}: {figures}</translation>
+    </message>
+    <message>
+        <source>Measures the time to the first token, the speed of one answer, and how many answers at once are faster together. This uses up to {tokens} tokens of the server&apos;s limit and takes up to five minutes. Poolhouse never repeats it by itself.</source>
+        <translation>Misst die Zeit bis zum ersten Token, die Geschwindigkeit einer Antwort, und bis zu wie vielen Antworten zugleich es zusammen schneller wird. Das verbraucht höchstens {tokens} Token des Limits und dauert bis zu fünf Minuten. Poolhouse wiederholt es nie von selbst.</translation>
+    </message>
+    <message>
+        <source>Measure…</source>
+        <translation>Messen…</translation>
+    </message>
+    <message>
+        <source>Measuring…</source>
+        <translation>Misst…</translation>
+    </message>
+    <message>
         <source>Models it may provide</source>
         <translation>Modelle, für die er antworten darf</translation>
     </message>
@@ -9327,6 +9351,14 @@
         <translation>Name, oder Name=Name dort</translation>
     </message>
     <message>
+        <source>{model}, first token after {first}, {alone} for one answer, and no more for several at once.</source>
+        <translation>{model}, erstes Token nach {first}, {alone} bei einer Antwort und nicht mehr bei mehreren zugleich.</translation>
+    </message>
+    <message>
+        <source>{model}, first token after {first}, {alone} for one answer, {together} for {streams} at once.</source>
+        <translation>{model}, erstes Token nach {first}, {alone} bei einer Antwort, {together} bei {streams} zugleich.</translation>
+    </message>
+    <message>
         <source>{name} responds, but doesn&apos;t have {models}.</source>
         <translation>{name} antwortet und hat {models} nicht.</translation>
     </message>
@@ -9341,6 +9373,10 @@
     <message>
         <source>{name} and its key were removed.</source>
         <translation>{name} ist entfernt, sein Schlüssel gelöscht.</translation>
+    </message>
+    <message>
+        <source>{name} was measured: {figures}</source>
+        <translation>{name} wurde gemessen: {figures}</translation>
     </message>
     <message>
         <source>{spent} of {cap} tokens used. Requests sent to this server leave your household.</source>

@@ -28,9 +28,9 @@ COMMAND = re.compile(r"`(poolhouse|make) ")
 NEVER_IN_THE_WINDOW = {  # the command line says these, or programs hear them
     "embedding_model_missing",
     "model_ranks_not_alone",
-    "reranker_missing", "upstream_uncounted", "pack_copy_used", "pack_copy_unnamed",
-    "api_model_not_loaded", "api_model_stays", "upstream_spent", "upstream_short", "node_not_running", "home_missing",
-    "guest_model_stays", "guest_embedding_missing", "guest_upstream_spent", "guest_upstream_off", "upstream_off",
+    "reranker_missing", "pack_copy_used", "pack_copy_unnamed",
+    "api_model_not_loaded", "api_model_stays", "node_not_running", "home_missing",
+    "guest_model_stays", "guest_embedding_missing", "guest_upstream_spent", "guest_upstream_off",
     "demo_without_model", "bench_silent", "copy_not_there", "pull_paused", "load_given_up",
     "model_not_pulled", "models_not_pulled",
 }  # fmt: skip

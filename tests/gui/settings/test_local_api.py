@@ -19,7 +19,13 @@ from app.decoding import convert
 from app.gui.look import formats
 from app.gui.settings.local_api import USUAL_PORT, LocalApi
 from app.gui.settings.settings_group import Setting
-from app.gui.settings.upstreams import MOST_CERTIFICATE_BYTES, AddServerDialog, RemoveServerDialog, ResetCountDialog
+from app.gui.settings.upstreams import (
+    MOST_CERTIFICATE_BYTES,
+    AddServerDialog,
+    MeasureServerDialog,
+    RemoveServerDialog,
+    ResetCountDialog,
+)
 from tests.gateway.conftest import free_port
 from tests.gui.desk import Desk
 
@@ -252,6 +258,17 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     anew.act.click()
     qtbot.waitUntil(lambda: ("The token count for barn was reset.", "info") in said, timeout=5000)
     assert not count.isVisibleTo(page)
+    measure = page.upstreams.measures["barn"]
+    assert not measure.isVisibleTo(page), "only a server that is on is measured"
+    page.upstreams._turn("barn", on=True)
+    qtbot.waitUntil(lambda: measure.isVisibleTo(page), timeout=5000)
+    measure.click()
+    cost = page.findChild(MeasureServerDialog)
+    assert cost is not None
+    assert f"This uses up to {formats.number(3_000)} tokens of the server's limit" in cost.sentence.text()
+    cost.act.click()
+    qtbot.waitUntil(lambda: said[-1][0].startswith("barn was measured: far, first token after"), timeout=60_000)
+    qtbot.waitUntil(lambda: "far, first token after" in row.about.text(), timeout=5000)
     page.upstreams.removals["barn"].click()
     question = page.findChild(RemoveServerDialog)
     assert question is not None
