@@ -83,7 +83,7 @@ engines: dev $(ENGINES)/ready ## tests of PyTorch and MLX on the processor (four
 	@$(BIN)/python -m pytest --durations=5 -m engines tests/engines $(ARGS) || \
 	if [ $$? -eq 1 ]; then $(call again,engines); else exit 1; fi
 
-servers: dev ## tests with llama.cpp's own server, compiled first (five minutes)
+servers: dev ## tests beside llama.cpp's own server, compiled first
 	@$(BIN)/python -m scripts.real_models
 	@$(BIN)/python -m scripts.llama_server
 	@$(BIN)/python -m pytest --durations=5 -m servers tests/servers $(ARGS) || \
