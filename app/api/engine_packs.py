@@ -97,11 +97,42 @@ class AddedEngine(msgspec.Struct, frozen=True):
     problem_facts: Reason | None = None
 
 
+class AvailableEngine(msgspec.Struct, frozen=True):
+    """An engine that is not part of Poolhouse, and is installed or can be. `advice` says why it may not be worth it."""
+
+    engine: str = ""  # pytorch or mlx
+    label: str = ""  # with its version
+    download_bytes: int = 0  # 0 if there is none for this computer
+    installed_bytes: int = 0
+    installed: str = ""  # the version that is installed
+    preferred: bool = False  # whether it is the one that the owner prefers to llama.cpp
+    advice: str | None = None
+    advice_facts: Reason | None = None
+
+
+class EngineInstallation(msgspec.Struct, frozen=True):
+    """The engine that is being installed, or how the last installation ended."""
+
+    engine: str = ""
+    label: str = ""
+    state: str = ""  # downloading, unpacking, testing, done, failed or canceled
+    done_bytes: int = 0  # of the download
+    total_bytes: int = 0
+    problem: str | None = None  # why it failed
+    problem_facts: Reason | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether it has ended."""
+        return self.state in ("done", "failed", "canceled")
+
+
 class EnginePacks(msgspec.Struct, frozen=True):
     """The response of the `/engines` routes.
 
     changed: names the packs that the request concerned.
     added: the engine that the owner prefers to llama.cpp.
+    available: the engines that are installed or can be, besides llama.cpp.
     """
 
     engine_version: str = ""
@@ -110,3 +141,5 @@ class EnginePacks(msgspec.Struct, frozen=True):
     changed: list[str] = []
     copy: EngineCopy | None = None
     added: AddedEngine | None = None
+    available: list[AvailableEngine] = []
+    installation: EngineInstallation | None = None

@@ -113,10 +113,21 @@ class AddEnginePack(Request, frozen=True):
 
 
 class PreferEngine(Request, frozen=True):
-    """The engine to prefer, and the folder to import it from. llama.cpp needs none."""
+    """The engine to prefer, and the folder to import it from: "" for llama.cpp and for an installed engine."""
 
     engine: Literal["llamacpp", "pytorch", "mlx"]
     folder: Annotated[str, Meta(max_length=4096)] = ""
+
+
+class InstallEngine(Request, frozen=True):
+    """The engine to install and prefer, and a folder with its wheels: "" to download them."""
+
+    engine: Literal["pytorch", "mlx"]
+    wheels: Annotated[str, Meta(max_length=4096)] = ""
+
+
+class RemoveEngine(Request, frozen=True):
+    engine: Literal["pytorch", "mlx"]
 
 
 class CopyEnginePack(Request, frozen=True):

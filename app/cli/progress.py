@@ -30,6 +30,8 @@ WORDS = {
     "downloading": "Downloading",
     "moving": "Moving models",
     "testing_card": "Testing the graphics card",
+    "testing_engine": "Testing the engine",
+    "unpacking": "Unpacking",
     "planning": "Planning",
     "cutting": "Extracting layers",
     "measuring": "Measuring",

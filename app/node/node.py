@@ -42,6 +42,7 @@ from app.node.added_engine import AddedEngine
 from app.node.control import pairing_actions
 from app.node.control.naming import Naming
 from app.node.downloads.model_sources import ModelSources
+from app.node.engine_installation import EngineInstallation
 from app.node.engine_packs import EnginePackService
 from app.node.events import ChangeNotifier, Events
 from app.node.graphics_cards import GraphicsCards
@@ -117,6 +118,9 @@ class Node:
         self.changed.subscribe(self.graphics.changed)
         self.added_engine = AddedEngine(
             lambda: self.settings.engine, self.changed, self.journal.note, self.graphics.code_cache
+        )
+        self.engine_installation = EngineInstallation(
+            home.added_engines, self.added_engine, choices, self.events.changed
         )
         self.hardware = Hardware(threads, self.changed, self.graphics)
         self.hardware.added_engine = self.added_engine
@@ -223,6 +227,7 @@ class Node:
                 (self.discovery.run(), "discovery"),
                 (self.model_sources.run(), "model sources"),
                 (self.pack_copies.run(), "copies of engine packs"),
+                (self.engine_installation.run(), "installation of an engine"),
                 (self.journal.run(lambda: self.lending_service.passed), "journal"),
             ):
                 group.create_task(work, name=name)

@@ -9,6 +9,7 @@ import typer
 
 from app.cli import terminal_text
 from app.cli.commands.engine_copy_commands import copy, export, offers
+from app.cli.commands.engine_install import INSTALLABLE, added_line, available_lines, install, uninstall
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, YesOption, read_folder, read_name
 from app.cli.output import Output
@@ -19,7 +20,7 @@ from app.core.reasons import size
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from app.api.engine_packs import AddedEngine, EnginePack, EnginePacks
+    from app.api.engine_packs import EnginePack, EnginePacks
 
 EngineArgument = Annotated[str, typer.Argument(metavar="ENGINE", help="llama.cpp, pytorch or mlx.", parser=read_name)]
 EngineFolderArgument = Annotated[
@@ -30,7 +31,19 @@ PackArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="A pack listed by `poolhouse engine list`.", parser=read_name)
 ]
 FileArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="The .tar.gz file or the folder of a pack.", parser=read_folder)
+    Path,
+    typer.Argument(
+        metavar="FILE", help="The .tar.gz file or the folder of a pack; or pytorch, or mlx.", parser=read_folder
+    ),
+]
+WheelsOption = Annotated[
+    Optional[Path],  # noqa: UP045  typer reads it at run time
+    typer.Option(
+        metavar="FOLDER",
+        help="Install PyTorch or MLX from the wheels in this folder.",
+        parser=read_folder,
+        show_default=False,
+    ),
 ]
 BackendArgument = Annotated[
     str, typer.Argument(metavar="BACKEND", help="The kind of pack, such as vulkan or metal.", parser=read_name)
@@ -62,7 +75,7 @@ def engine_group() -> typer.Typer:
 def list_packs(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List the installed engine packs."""
     packs = _listed(home)
-    Output(as_json).result(packs, lambda: _view(packs.packs, packs.added))
+    Output(as_json).result(packs, lambda: _view(packs))
 
 
 def _listed(home: Path | None) -> EnginePacks:
@@ -71,10 +84,22 @@ def _listed(home: Path | None) -> EnginePacks:
     return ask_packs(home, lambda node: node.get("/engines", EnginePacks), lambda service: service.packs())
 
 
-def add(file: FileArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Install and test an engine pack. If it passes the test, it is used from then on."""
+def add(
+    file: FileArgument,
+    wheels: WheelsOption = None,
+    yes: YesOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Install and test an engine pack. If it passes the test, it is used from then on.
+
+    `poolhouse engine add pytorch` or `mlx` downloads that engine instead, and uses it where llama.cpp computed before.
+    """
     from app.api.engine_packs import EnginePacks
 
+    if (engine := str(file).casefold()) in INSTALLABLE and not file.exists():
+        install(engine, wheels, yes, home, as_json)
+        return
     order = {"path": str(file.expanduser().absolute())}
     _show(
         ask_packs(
@@ -111,10 +136,13 @@ def rollback(backend: BackendArgument, home: HomeOption = None, as_json: JsonOpt
 
 
 def remove(name: PackArgument, yes: YesOption = False, home: HomeOption = None, as_json: JsonOption = False) -> None:
-    """Delete an engine pack."""
+    """Delete an engine pack, or pytorch or mlx."""
     from app.api.engine_packs import EnginePacks
     from app.client import segment
 
+    if name.casefold() in INSTALLABLE:
+        uninstall(name.casefold(), yes, home, as_json)
+        return
     output = Output(as_json)
     follows = "".join(f"{terminal_text.line(words)} " for words in _removals(_listed(home).packs, name))
     output.confirm(f"{follows}Delete the engine pack {terminal_text.name(name)}?", yes)
@@ -126,11 +154,11 @@ def remove(name: PackArgument, yes: YesOption = False, home: HomeOption = None, 
 def prefer(
     engine: EngineArgument, folder: EngineFolderArgument = None, home: HomeOption = None, as_json: JsonOption = False
 ) -> None:
-    """Choose the engine that computes on this computer: llama.cpp, or PyTorch or MLX from the folder they are in.
+    """Choose the engine that computes on this computer: llama.cpp, PyTorch or MLX.
 
     Poolhouse brings llama.cpp, which computes whatever the other engine cannot. Models that are loaded already stay
-    as they are until they are loaded again. `pip install --target FOLDER torch==2.13.0` installs PyTorch into a folder;
-    for MLX, it is mlx==0.32.4, which computes on Macs.
+    as they are until they are loaded again. `poolhouse engine add` installs PyTorch or MLX; give a FOLDER if you
+    installed it yourself, such as with `pip install --target FOLDER torch==2.13.0`.
     """
     from app.api.engine_packs import EnginePacks
 
@@ -138,23 +166,12 @@ def prefer(
     if engine.casefold() not in names:
         raise BadInput("engine_unknown", engine=engine)
     name = names[engine.casefold()]
-    if name != "llamacpp" and folder is None:
-        raise BadInput("engine_folder_missing", engine=engine)
     order = {"engine": name, "folder": str(folder.expanduser().absolute()) if folder else ""}
     packs = ask_node(home, lambda node: node.post("/engines/prefer", order, answer=EnginePacks))
     added = packs.added
-    Output(as_json).result(packs, lambda: "llama.cpp computes here." if added is None else _added_line(added))
+    Output(as_json).result(packs, lambda: "llama.cpp computes here." if added is None else added_line(added))
     if added is not None and not added.used:
         raise typer.Exit(1)
-
-
-def _added_line(added: AddedEngine) -> str:
-    label = terminal_text.line(added.label)
-    if added.testing:
-        return f"{label}: being tested."
-    if not added.used:
-        return f"{label}: not used. {terminal_text.line(added.problem or '')}".rstrip()
-    return f"{label}: preferred. llama.cpp computes the models that it cannot."
 
 
 def check_packs(backend: TestedArgument = None, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -175,20 +192,24 @@ def check_packs(backend: TestedArgument = None, home: HomeOption = None, as_json
 def _show(packs: EnginePacks, as_json: bool) -> None:
     """Show the packs that a command concerned. The exit code is 1 if one of them cannot be used."""
     changed = [pack for pack in packs.packs if pack.name in packs.changed]
-    Output(as_json).result(packs, lambda: _view(changed))
+    Output(as_json).result(packs, lambda: _lines_of(changed, []))
     if any(pack.problem for pack in changed):
         raise typer.Exit(1)
 
 
-def _view(packs: list[EnginePack], added: AddedEngine | None = None) -> RenderableType:
+def _view(packs: EnginePacks) -> RenderableType:
+    lines = [] if packs.added is None else [added_line(packs.added)]
+    return _lines_of(packs.packs, [*lines, *available_lines(packs.available)])
+
+
+def _lines_of(packs: list[EnginePack], others: list[str]) -> RenderableType:
     from rich.console import Group
 
-    lines = [] if added is None else [_added_line(added)]
-    lines += [line for pack in packs for line in _lines(pack)]
+    lines = [line for pack in packs for line in _lines(pack)]
     none = (
-        "No engine pack is installed, so Poolhouse computes on the processor. `poolhouse engine add FILE` installs one."
+        "No engine pack is installed, so llama.cpp computes on the processor. `poolhouse engine add FILE` installs one."
     )
-    return Group(*map(terminal_text.command_text, lines or [none]))
+    return Group(*map(terminal_text.command_text, [*others, *(lines or [none])]))
 
 
 def _lines(pack: EnginePack) -> list[str]:

@@ -298,8 +298,11 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         cure_card_unused cure_card_off cure_card_lost cure_card_only check_card_testing
         check_card_unused card_lost card_small card_test_crashed card_wrong
         card_untested card_not_finite card_unsteady engine_in_the_way
-        engine_crashes engine_test_failed engine_wrong engine_no_room engine_folder engine_folder_missing
-        engine_unknown log_node_engine_failed log_node_engine_family
+        engine_crashes engine_test_failed engine_wrong engine_no_room engine_folder
+        engine_unknown log_node_engine_failed log_node_engine_family engine_not_offered engine_installing
+        engine_not_installed engine_not_written engine_not_deleted engine_disk_short engine_file_changed
+        engine_install_interrupted engine_unreadable
+        engine_wheel_changed engine_wheels_missing engine_not_downloaded engine_processor_only
         graphics_unused
         """,
     ),
@@ -313,7 +316,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
     (
         FaultClass(Fault.OWNER),
         """
-        pull_paused pack_copy_canceled pack_copy_used
+        pull_paused pack_copy_canceled pack_copy_used engine_install_canceled
         """,
     ),
     (

@@ -1,26 +1,36 @@
-"""The card with the engine that computes on this computer: llama.cpp, or PyTorch or MLX from a folder."""
+"""The card with the engine that computes on this computer: llama.cpp, or PyTorch or MLX."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtWidgets import QFileDialog, QFrame, QWidget
+from PySide6.QtCore import QCoreApplication, Qt, QTimer
+from PySide6.QtWidgets import QFileDialog, QFrame, QPushButton, QWidget
 
-from app.api.engine_packs import AddedEngine, EnginePacks
+from app.api.engine_packs import AddedEngine, AvailableEngine, EngineInstallation, EnginePacks
 from app.core.errors import AppError
 from app.gui.api.node_client import Call
 from app.gui.app.app_context import AppContext
-from app.gui.look import sizes
+from app.gui.look import formats, sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.sentences import said
 from app.gui.look.theme import set_role
+from app.gui.this_computer.engine_install_dialogs import (
+    DeleteEngineDialog,
+    InstallationRow,
+    InstallEngineDialog,
+    installation_outcome,
+)
 from app.gui.widgets.buttons import button
 from app.gui.widgets.files import LastFolder
 from app.gui.widgets.flow import Flow
 from app.gui.widgets.labels import label, paragraph, show_if
-from app.gui.widgets.layouts import column, layout_widget
+from app.gui.widgets.layouts import clear_layout, column, layout_widget
 from app.gui.widgets.notice import Remark
+
+LOOK_MS = 500  # between looks at the progress of an installation
 
 
 class AddedEngineCard(QFrame):
@@ -32,19 +42,25 @@ class AddedEngineCard(QFrame):
         self._services, self._client, self._pool = services, services.client, services.pool
         self._call: Call | None = None  # a change, which tests the engine
         self._look: Call | None = None
+        self._installing: EngineInstallation | None = None
+        self._listed: list[AvailableEngine] | None = None
+        self.buttons: dict[tuple[str, str], QPushButton] = {}  # by engine and action
+        self._tick = QTimer(self)
+        self._tick.setInterval(LOOK_MS)
+        self._tick.timeout.connect(self.refresh)
         self.state = paragraph("")
         self.details = paragraph("", "caption")
-        self.choose = button(_tr("Use PyTorch or MLX…"), self._choose)
+        self.choose = button(_tr("Use from a folder…"), self._choose)
         self.back = button(_tr("Use llama.cpp"), lambda: self._prefer("llamacpp", ""))
         self.remark = Remark(services.theme, services.go)
         self.remark.hide()
-        about = paragraph(
-            _tr("Poolhouse comes with llama.cpp. You can install PyTorch or MLX into a folder and use it instead."),
-            "caption",
-        )
+        self.progress = InstallationRow(self._cancel)
+        self._rows = column(gap=sizes.S)
+        about = paragraph(_tr("Poolhouse comes with llama.cpp. PyTorch or MLX can compute instead."), "caption")
         head = column(label(_tr("Engine"), "section"), about, gap=sizes.XS)
         actions = layout_widget(Flow(self.choose, self.back))
-        box = column(head, column(self.state, self.details, gap=sizes.XS), self.remark, actions, gap=sizes.M)
+        states = column(self.state, self.details, gap=sizes.XS)
+        box = column(head, states, self._rows, self.progress, self.remark, actions, gap=sizes.M)
         box.setContentsMargins(sizes.L, sizes.L, sizes.L, sizes.L)
         self.setLayout(box)
         self._show(EnginePacks())
@@ -70,11 +86,32 @@ class AddedEngineCard(QFrame):
         dialog.open()
 
     def _prefer(self, engine: str, folder: str) -> None:
-        self.remark.say(_tr("Testing the engine…") if folder else _tr("Changing the engine…"), "muted")
+        is_other = engine != "llamacpp"
+        self.remark.say(_tr("Testing the engine…") if is_other else _tr("Changing the engine…"), "muted")
         self.remark.show()
         order = {"engine": engine, "folder": folder}
         self._call = self._client.post("/engines/prefer", order, self._changed, self._fail, answer=EnginePacks)
         self._set_enabled()
+
+    def install(self, engine: str) -> None:
+        """Install an engine, and use it if it passes its test."""
+        self._ask("/engines/install", {"engine": engine, "wheels": ""}, self._begun)
+
+    def delete(self, engine: str) -> None:
+        """Delete an installed engine."""
+        self._ask("/engines/uninstall", {"engine": engine}, self._changed)
+
+    def _cancel(self) -> None:
+        self._ask("/engines/install/cancel", {}, self._begun)
+
+    def _ask(self, path: str, order: dict[str, str], done: Callable[[EnginePacks], None]) -> None:
+        self.remark.hide()
+        self._call = self._client.post(path, order, done, self._fail, answer=EnginePacks)
+        self._set_enabled()
+
+    def _begun(self, packs: EnginePacks) -> None:
+        self._call = None
+        self._show(packs)
 
     def _changed(self, packs: EnginePacks) -> None:
         self._call = None
@@ -90,7 +127,56 @@ class AddedEngineCard(QFrame):
         self.details.setText(details)
         show_if(self.details, bool(details))
         show_if(self.back, added is not None)
+        if packs.available != self._listed:
+            self._listed = packs.available
+            self._lay_out(packs.available)
+        self._follow(packs.installation)
         self._set_enabled()
+
+    def _lay_out(self, engines: Sequence[AvailableEngine]) -> None:
+        """Show the engines that are installed or can be, each with its buttons."""
+        focused = next((key for key, shown in self.buttons.items() if shown.hasFocus()), None)
+        clear_layout(self._rows)
+        self.buttons.clear()
+        for engine in engines:
+            actions = Flow()
+            for name, text, spoken, act, offered in (
+                ("install", _tr("Install…"), _tr("Install {engine}"), self._offer, not engine.installed),
+                ("use", _tr("Use"), _tr("Use {engine}"), self._use, bool(engine.installed) and not engine.preferred),
+                ("delete", _tr("Delete…"), _tr("Delete {engine}"), self._offer_deletion, bool(engine.installed)),
+            ):
+                if offered:
+                    made = self.buttons[engine.engine, name] = button(text, partial(act, engine))
+                    made.setAccessibleName(spoken.format(engine=engine.label))
+                    actions.addWidget(made)
+            row = QWidget()
+            row.setLayout(column(paragraph(engine_size(engine)), layout_widget(actions), gap=sizes.XS))
+            self._rows.addWidget(row)
+        if focused is not None:
+            self.buttons.get(focused, self.choose).setFocus()
+
+    def _offer(self, engine: AvailableEngine) -> None:
+        InstallEngineDialog(self._services, engine, self.install, self).open()
+
+    def _offer_deletion(self, engine: AvailableEngine) -> None:
+        DeleteEngineDialog(self._services, engine, self.delete, self).open()
+
+    def _use(self, engine: AvailableEngine) -> None:
+        self._prefer(engine.engine, "")
+
+    def _follow(self, installation: EngineInstallation | None) -> None:
+        """Show the progress of an installation, and its result once when it ends."""
+        before, self._installing = self._installing, installation
+        self.progress.show_installation(installation)
+        if installation is not None and not installation.is_over:
+            self._tick.start()
+            return
+        self._tick.stop()
+        if before is not None and not before.is_over and installation is not None:
+            words, role = installation_outcome(installation)
+            self.remark.say(words, role)
+            self.remark.show()
+            announce(self, words)
 
     def _not_seen(self, error: AppError) -> None:
         self._look = None
@@ -110,9 +196,11 @@ class AddedEngineCard(QFrame):
             self.refresh()
 
     def _set_enabled(self) -> None:
+        is_installing = self._installing is not None and not self._installing.is_over
         enabled = self._pool.is_there and self._call is None
-        self.choose.setEnabled(enabled)
-        self.back.setEnabled(enabled)
+        for shown in (self.choose, self.back, *self.buttons.values()):
+            shown.setEnabled(enabled and not is_installing)
+        self.progress.cancel.setEnabled(enabled)
 
 
 def engine_state(added: AddedEngine | None) -> str:
@@ -127,6 +215,15 @@ def engine_state(added: AddedEngine | None) -> str:
         )
     why = said(added.problem_facts) if added.problem_facts else ""
     return f"{_tr('{engine} is not used, so llama.cpp computes.').format(engine=added.label)} {why}".strip()
+
+
+def engine_size(engine: AvailableEngine) -> str:
+    """Return a line about an engine that is installed or can be."""
+    if engine.installed:
+        size = formats.size(engine.installed_bytes)
+        return _tr("{engine} is installed and takes {size}.").format(engine=engine.label, size=size)
+    size = formats.size(engine.download_bytes)
+    return _tr("{engine} is not installed (a download of {size}).").format(engine=engine.label, size=size)
 
 
 def engine_details(added: AddedEngine | None) -> str:

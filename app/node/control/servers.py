@@ -226,7 +226,9 @@ def _routes(node: Node, api: ChatApiService, kept: DetachedAnswers, stop: Callab
         *answers.routes(),
         *machine.routes(),
         *prompt_routes.routes(node.prompts, node.choices),
-        *EngineRoutes(node.graphics, node.pack_copies, node.added_engine, node.choices).routes(),
+        *EngineRoutes(
+            node.graphics, node.pack_copies, node.added_engine, node.engine_installation, node.choices
+        ).routes(),
         *CardRoutes(node.graphics, node.choices, node.changed, node.lending_policy.judge_afresh).routes(),
         *link_route_defs(node.links, household),
     ]

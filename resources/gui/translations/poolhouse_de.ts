@@ -231,20 +231,84 @@
         <translation>Ordner: {folder}</translation>
     </message>
     <message>
-        <source>Poolhouse comes with llama.cpp. You can install PyTorch or MLX into a folder and use it instead.</source>
-        <translation>Poolhouse bringt llama.cpp mit. Sie können PyTorch oder MLX in einen Ordner installieren und stattdessen nutzen.</translation>
-    </message>
-    <message>
         <source>Testing the engine…</source>
         <translation>Das Rechenprogramm wird getestet…</translation>
     </message>
     <message>
-        <source>Use PyTorch or MLX…</source>
-        <translation>PyTorch oder MLX nutzen…</translation>
+        <source>Cancel</source>
+        <translation>Abbrechen</translation>
+    </message>
+    <message>
+        <source>Cancel the installation of the engine</source>
+        <translation>Installation des Rechenprogramms abbrechen</translation>
+    </message>
+    <message>
+        <source>Delete</source>
+        <translation>Löschen</translation>
+    </message>
+    <message>
+        <source>Delete {engine}</source>
+        <translation>{engine} löschen</translation>
+    </message>
+    <message>
+        <source>Delete…</source>
+        <translation>Löschen…</translation>
+    </message>
+    <message>
+        <source>Downloading {engine}: {done} of {total}</source>
+        <translation>{engine} wird heruntergeladen: {done} von {total}</translation>
+    </message>
+    <message>
+        <source>Install and use</source>
+        <translation>Installieren und nutzen</translation>
+    </message>
+    <message>
+        <source>Install {engine}</source>
+        <translation>{engine} installieren</translation>
+    </message>
+    <message>
+        <source>Installation of an engine</source>
+        <translation>Installation eines Rechenprogramms</translation>
+    </message>
+    <message>
+        <source>Install…</source>
+        <translation>Installieren…</translation>
+    </message>
+    <message>
+        <source>It comes from the public index of Python packages, and only the files that this version of Poolhouse knows are accepted. It is tested, and computes from then on what it can.</source>
+        <translation>Es kommt aus dem öffentlichen Verzeichnis der Python-Pakete, und nur die Dateien, die diese Version von Poolhouse kennt, werden angenommen. Es wird getestet und rechnet von da an alles, was es kann.</translation>
+    </message>
+    <message>
+        <source>Poolhouse comes with llama.cpp. PyTorch or MLX can compute instead.</source>
+        <translation>Poolhouse bringt llama.cpp mit. Stattdessen kann PyTorch oder MLX rechnen.</translation>
+    </message>
+    <message>
+        <source>The installation was canceled.</source>
+        <translation>Die Installation wurde abgebrochen.</translation>
+    </message>
+    <message>
+        <source>This frees {size}. llama.cpp then computes what {engine} would have computed.</source>
+        <translation>Das macht {size} frei. Danach rechnet llama.cpp, was {engine} gerechnet hätte.</translation>
+    </message>
+    <message>
+        <source>Unpacking {engine}…</source>
+        <translation>{engine} wird entpackt…</translation>
+    </message>
+    <message>
+        <source>Use</source>
+        <translation>Nutzen</translation>
+    </message>
+    <message>
+        <source>Use from a folder…</source>
+        <translation>Aus einem Ordner nutzen…</translation>
     </message>
     <message>
         <source>Use llama.cpp</source>
         <translation>llama.cpp nutzen</translation>
+    </message>
+    <message>
+        <source>Use {engine}</source>
+        <translation>{engine} nutzen</translation>
     </message>
     <message>
         <source>llama.cpp computes on this computer.</source>
@@ -255,8 +319,24 @@
         <translation>Auf diesem Computer rechnet {engine}. Modelle, die es nicht kann, rechnet llama.cpp.</translation>
     </message>
     <message>
+        <source>{engine} is a download of {size}, and takes {disk} on the disk.</source>
+        <translation>{engine} wird heruntergeladen ({size}) und braucht {disk} auf der Festplatte.</translation>
+    </message>
+    <message>
         <source>{engine} is being tested. Until then, llama.cpp computes.</source>
         <translation>{engine} wird getestet. Bis dahin rechnet llama.cpp.</translation>
+    </message>
+    <message>
+        <source>{engine} is installed and takes {size}.</source>
+        <translation>{engine} ist installiert und belegt {size}.</translation>
+    </message>
+    <message>
+        <source>{engine} is installed.</source>
+        <translation>{engine} ist installiert.</translation>
+    </message>
+    <message>
+        <source>{engine} is not installed (a download of {size}).</source>
+        <translation>{engine} ist nicht installiert (Download: {size}).</translation>
     </message>
     <message>
         <source>{engine} is not used, so llama.cpp computes.</source>
