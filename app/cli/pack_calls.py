@@ -13,7 +13,7 @@ from app.core.errors import Unreachable
 if TYPE_CHECKING:
     from app.api.engine_packs import EnginePacks
     from app.client import NodeClient
-    from app.node.engine_packs import EnginePackService
+    from app.node.engines.engine_packs import EnginePackService
 
 
 def ask_packs(
@@ -29,7 +29,7 @@ def ask_packs(
             raise
     from app.machine.engine_packs.store import PackStore
     from app.machine.paths import Home
-    from app.node.engine_packs import EnginePackService
+    from app.node.engines.engine_packs import EnginePackService
 
     async def work() -> EnginePacks:
         return await of_service(EnginePackService(PackStore(Home.at(home).engines)))

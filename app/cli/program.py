@@ -15,7 +15,7 @@ from app.cli.commands.card_commands import card_group
 from app.cli.commands.chats_commands import chats_group
 from app.cli.commands.demo_command import demo
 from app.cli.commands.downloads_command import downloads
-from app.cli.commands.engine_commands import engine_group
+from app.cli.commands.engine.engine_commands import engine_group
 from app.cli.commands.household_commands import machines, measure, remove, rename, reset, roles, status, use_again
 from app.cli.commands.lend_command import lend
 from app.cli.commands.load_commands import load, plan, undo, unload

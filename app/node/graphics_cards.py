@@ -30,7 +30,7 @@ from app.machine.sensors.card_use import CardReading
 from app.machine.settings import GraphicsSettings
 from app.node.card_memory import SHORT_SECONDS, CardMemory
 from app.node.card_verdicts import CardVerdicts, Verdict
-from app.node.engine_packs import EnginePackService
+from app.node.engines.engine_packs import EnginePackService
 from app.node.measured_work import MeasuredWork
 from backends.contract import CPU_VARIANT, EXACT, KnownAnswer
 

@@ -38,12 +38,14 @@ from app.network import identity, messages
 from app.network.network import MachineDescription, Network
 from app.network.peer.frame_channel import FrameChannel
 from app.network.peer.peer_link import PeerLink, WorkerProgress
-from app.node.added_engine import AddedEngine
 from app.node.control import pairing_actions
 from app.node.control.naming import Naming
 from app.node.downloads.model_sources import ModelSources
-from app.node.engine_installation import EngineInstallation
-from app.node.engine_packs import EnginePackService
+from app.node.engines.added_engine import AddedEngine
+from app.node.engines.engine_installation import EngineInstallation
+from app.node.engines.engine_packs import EnginePackService
+from app.node.engines.pack_copies import PackCopies
+from app.node.engines.pack_server import PackServer
 from app.node.events import ChangeNotifier, Events
 from app.node.graphics_cards import GraphicsCards
 from app.node.journal import Journal
@@ -56,8 +58,6 @@ from app.node.links.link_registry import LinkLimits, LinkRegistry
 from app.node.models.household_models import HostNotice, HouseholdModels
 from app.node.models.loaded_models import LoadedModels
 from app.node.models.model_manager import ModelManager
-from app.node.pack_copies import PackCopies
-from app.node.pack_server import PackServer
 from app.node.placement.lenders import NetworkLenders
 from app.node.placement.stages import PlacementServices
 from app.node.planning.forecast_history import ForecastHistory

@@ -11,8 +11,8 @@ from app.catalog.gguf.gguf_file import Tensor
 from app.core.errors import AppError, Busy, DoesNotFit, Reason, StageLost
 from app.machine.hardware.added_engines import LIBRARY_BYTES, UsableEngine
 from app.machine.settings import EngineSettings
-from app.node import added_engine
-from app.node.added_engine import AddedEngine
+from app.node.engines import added_engine
+from app.node.engines.added_engine import AddedEngine
 from backends.contract import LLAMACPP, Layers, Role, StageConfig
 
 TORCH = UsableEngine("pytorch", "/srv/torch", "2.13.0+cpu", "", "", frozenset({"llama", "qwen3"}))

@@ -16,9 +16,10 @@ import pytest
 from app.core.errors import AppError, BadInput, Damaged, Reason, Refused
 from app.machine.engine_packs.store import PackStore, Tested
 from app.machine.hardware.engines import Device
-from app.node import engine_packs, start
-from app.node.engine_packs import EnginePackService
-from app.node.pack_copies import COPYING
+from app.node import start
+from app.node.engines import engine_packs
+from app.node.engines.engine_packs import EnginePackService
+from app.node.engines.pack_copies import COPYING
 from tests.machine.engine_packs.fake_pack import ENGINE, FILES, LIBRARY, folder_pack, name_of
 from tests.node.pool import BUSY, END_SECONDS, node, paired
 

@@ -26,7 +26,7 @@ from app.machine.sensors.card_sensors import CardSensors
 from app.machine.sensors.card_use import CardReading, DriverReport
 from app.machine.settings import GraphicsSettings
 from app.node import card_memory, graphics_cards
-from app.node.engine_packs import EnginePackService
+from app.node.engines.engine_packs import EnginePackService
 from app.node.graphics_cards import GraphicsCards
 
 GIB = 1 << 30

@@ -29,11 +29,11 @@ from app.machine.engine_packs.manifest import MANIFEST, MAX_PACK_BYTES
 from app.machine.engine_packs.store import InstalledPack, Origin, PackStore, Tested, this_system
 from app.machine.hardware.engines import Device
 from app.network.traffic_limits import LinkPace
-from app.node import engine_packs, pack_copies
-from app.node.engine_packs import EnginePackService
-from app.node.pack_copies import COPYING, PackCopies
-from app.node.pack_offers import PACKS_PATH
-from app.node.pack_server import PackServer
+from app.node.engines import engine_packs, pack_copies
+from app.node.engines.engine_packs import EnginePackService
+from app.node.engines.pack_copies import COPYING, PackCopies
+from app.node.engines.pack_offers import PACKS_PATH
+from app.node.engines.pack_server import PackServer
 from tests.machine.engine_packs.fake_pack import ENGINE, FILES, LIBRARY, folder_pack, manifest, name_of
 from tests.network.nodes import HOST_AND_LENDER, Node, Nodes, opened, pair
 
@@ -430,7 +430,7 @@ async def test_a_copy_begun_during_a_cancel_is_a_new_one(
         time.sleep(0.5)
         rmtree(*args, **how)
 
-    monkeypatch.setattr("app.node.pack_copies.shutil.rmtree", slow)
+    monkeypatch.setattr("app.node.engines.pack_copies.shutil.rmtree", slow)
     async with asyncio.TaskGroup() as group:
         group.create_task(ends.copies.cancel(), name="cancel")
         await until(deletes.is_set)
@@ -450,7 +450,7 @@ async def test_a_disk_that_fills_up_meanwhile_is_told_with_its_own_numbers(
         is_late = ends.copies.now is not None and ends.copies.now.done_bytes >= 5
         return SimpleNamespace(free=(65 << 20) if is_late else 1 << 40)
 
-    monkeypatch.setattr("app.node.pack_copies.shutil.disk_usage", usage)
+    monkeypatch.setattr("app.node.engines.pack_copies.shutil.disk_usage", usage)
     ended = await ends.copied(offer.sha256)
     needs: dict[str, str | int | float | Reason] = {
         "pack": offer.pack,

@@ -27,8 +27,8 @@ class InstallEngineDialog(Sheet):
     ) -> None:
         title = _tr("Install {engine}").format(engine=engine.label)
         sentence = _tr("{engine} is a download of {size}, and takes {disk} on the disk.")
-        sizes_told = {"size": formats.size(engine.download_bytes), "disk": formats.size(engine.installed_bytes)}
-        super().__init__(services, title, sentence.format(engine=engine.label, **sizes_told), parent)
+        amounts = {"size": formats.size(engine.download_bytes), "disk": formats.size(engine.installed_bytes)}
+        super().__init__(services, title, sentence.format(engine=engine.label, **amounts), parent)
         self._engine, self._agree = engine.engine, agree
         if engine.advice_facts is not None:
             self.add(paragraph(said(engine.advice_facts)))
@@ -53,8 +53,8 @@ class DeleteEngineDialog(Sheet):
     ) -> None:
         title = _tr("Delete {engine}").format(engine=engine.label)
         sentence = _tr("This frees {size}. llama.cpp then computes what {engine} would have computed.")
-        told = sentence.format(size=formats.size(engine.installed_bytes), engine=engine.label)
-        super().__init__(services, title, told, parent)
+        text = sentence.format(size=formats.size(engine.installed_bytes), engine=engine.label)
+        super().__init__(services, title, text, parent)
         self._engine, self._agree = engine.engine, agree
         self.act = button(_tr("Delete"), self._agreed, "danger")
         self.offer(_tr("Cancel"), self.act)

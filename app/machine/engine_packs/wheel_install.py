@@ -58,13 +58,13 @@ class InstalledEngine(msgspec.Struct, frozen=True):
 
 def installed_engines(folder: Path) -> dict[str, InstalledEngine]:
     """Return the engines that are installed below `folder`, by name."""
-    found = {}
+    engines = {}
     for name in NAMES:
         with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeError):
             record = decode((folder / name / RECORD).read_bytes()[:CHUNK_BYTES], InstalledEngine)
             if record.engine == name:
-                found[name] = record
-    return found
+                engines[name] = record
+    return engines
 
 
 async def install_engine(
@@ -105,7 +105,7 @@ def remove_engine(folder: Path, engine: str) -> None:
     """Delete an installed engine. Raises BadInput if there is none, and Refused if its files cannot be deleted."""
     installed = installed_engines(folder).get(engine)
     if installed is None:
-        raise BadInput("engine_not_installed", engine=NAMES.get(engine, engine), name=engine)
+        raise BadInput("engine_not_installed", engine=NAMES.get(engine, engine))
     gone = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=folder))
     try:
         (folder / engine).rename(gone / engine)  # as a whole, so that no half of an engine remains

@@ -75,8 +75,8 @@ def downloads() -> tuple[EngineDownload, ...]:
     """Return the engines that can be downloaded for this computer."""
     listed = decode(wheels_file().read_bytes(), list[EngineWheels])
     tags = list(sys_tags())
-    found = [_fitting(engine, this_system(), tags) for engine in listed]
-    return tuple(download for download in found if download is not None)
+    fitting = [_fitting(engine, this_system(), tags) for engine in listed]
+    return tuple(download for download in fitting if download is not None)
 
 
 def _fitting(engine: EngineWheels, system: str, tags: Sequence[Tag]) -> EngineDownload | None:

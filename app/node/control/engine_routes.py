@@ -13,11 +13,11 @@ from app.api.engine_packs import EnginePack, EnginePacks
 from app.core.errors import BadInput, Refused
 from app.core.reasons import sentence
 from app.machine.settings import EngineSettings, SettingsStore
-from app.node.added_engine import AddedEngine
 from app.node.control.json_bodies import answer, body
-from app.node.engine_installation import SETTING, EngineInstallation
+from app.node.engines.added_engine import AddedEngine
+from app.node.engines.engine_installation import SETTING, EngineInstallation
+from app.node.engines.pack_copies import PackCopies
 from app.node.graphics_cards import GraphicsCards
-from app.node.pack_copies import PackCopies
 from backends.contract import LLAMACPP
 
 

@@ -33,12 +33,12 @@ from app.node.control.shelf_routes import ShelfRoutes
 from app.node.control.state_routes import StateRoutes
 from app.node.control.update_routes import UpdateRoutes
 from app.node.doctor import Doctor
+from app.node.engines.pack_offers import PACKS_PATH
 from app.node.known_household import KnownHousehold
 from app.node.lending.lending_policy import LendingPolicy
 from app.node.links.link_registry import LinkRegistry
 from app.node.models.detached_answers import DetachedAnswers
 from app.node.node import Node
-from app.node.pack_offers import PACKS_PATH
 from app.node.updates.household_updates import UPDATES_PATH, HouseholdUpdates
 from app.node.updates.update_service import UpdateService
 from app.node.updates.updater import Build, Updater

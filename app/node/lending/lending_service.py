@@ -45,7 +45,7 @@ from app.machine.hardware.cards import (
 from app.machine.hardware.cores import Threads
 from app.machine.prompt_vault import PromptVault
 from app.network import messages
-from app.node.added_engine import AddedEngine
+from app.node.engines.added_engine import AddedEngine
 from app.node.lending.stage_uploads import BoundedExecutor, StageOffer, StageOffers, redact_paths, redacted_facts
 from app.node.verification.spare_memory import SpareMemory
 from backends.contract import (

@@ -45,10 +45,10 @@ from app.machine.hardware.cards import (
 )
 from app.machine.prompt_vault import OWN
 from app.network import messages
-from app.node.added_engine import AddedEngine
 from app.node.cancellation import in_thread, run_until
 from app.node.control.json_bodies import Report
 from app.node.downloads.transfer_rate import TransferRate
+from app.node.engines.added_engine import AddedEngine
 from app.node.placement.lenders import LenderReconnector, Lenders, send_or_explain
 from app.node.placement.placement_state import PlacementState
 from app.node.planning.planner_inputs import PlannerInputs

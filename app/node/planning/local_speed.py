@@ -42,7 +42,7 @@ from app.machine.hardware.engines import Engine
 from app.machine.json_state import read_json_or_default
 from app.machine.paths import write_atomically
 from app.machine.sensors.card_use import CardReading
-from app.node.added_engine import AddedEngine
+from app.node.engines.added_engine import AddedEngine
 from app.node.verification.spare_memory import SpareMemory
 from backends.contract import LLAMACPP
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.machine.engine_packs.manifest import public_version
 from app.machine.engine_packs.store import PackStore, this_engine, this_system
-from app.node.engine_packs import EnginePackService
+from app.node.engines.engine_packs import EnginePackService
 
 PROJECT = Path(__file__).resolve().parents[3]
 BUILT = Path(os.environ.get("POOLHOUSE_PACKS", PROJECT / "build" / "engines"))

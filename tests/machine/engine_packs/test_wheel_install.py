@@ -136,14 +136,14 @@ def test_changed_and_missing_files_are_found(tmp_path: Path, wheels: Path, offer
     install(offered, folder, str(wheels))
     module = folder / "mlx" / "tinyhelper" / "__init__.py"
     module.write_text("import evil\n")
-    found = damage(folder, "mlx")
-    assert found is not None
-    assert found.reason.code == "engine_file_changed"
-    assert found.reason.facts["file"] == "tinyhelper/__init__.py"
+    error = damage(folder, "mlx")
+    assert error is not None
+    assert error.reason.code == "engine_file_changed"
+    assert error.reason.facts["file"] == "tinyhelper/__init__.py"
     module.unlink()
-    found = damage(folder, "mlx")
-    assert found is not None
-    assert found.reason.code == "engine_unreadable"
+    error = damage(folder, "mlx")
+    assert error is not None
+    assert error.reason.code == "engine_unreadable"
 
 
 class _Index(http.server.SimpleHTTPRequestHandler):

@@ -47,8 +47,8 @@ from app.network.network import Network
 from app.network.peer.peer_client import HostClient, reported_error
 from app.network.peer.peer_link import PeerLink
 from app.node.downloads.file_streams import received_file, short_body
-from app.node.engine_packs import EnginePackService
-from app.node.pack_offers import PACKS_PATH, Offered, OfferedPacks
+from app.node.engines.engine_packs import EnginePackService
+from app.node.engines.pack_offers import PACKS_PATH, Offered, OfferedPacks
 
 log = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ from app.machine.settings import SettingsStore
 from app.network.peer.listener import MEMBER
 from app.network.traffic_limits import LinkPace
 from app.node.downloads.file_streams import send_file
-from app.node.engine_packs import EnginePackService
-from app.node.pack_offers import MOST_OFFERED, Offered, OfferedPacks
+from app.node.engines.engine_packs import EnginePackService
+from app.node.engines.pack_offers import MOST_OFFERED, Offered, OfferedPacks
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from app.machine.engine_packs.wheel_install import (
 from app.machine.engine_packs.wheels import NAMES, EngineDownload, downloads
 from app.machine.hardware.graphics import NVIDIA_WORDS, list_cards
 from app.machine.settings import EngineSettings, SettingsStore
-from app.node.added_engine import AddedEngine
+from app.node.engines.added_engine import AddedEngine
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class EngineInstallation:
     def folder_of(self, engine: str) -> Path:
         """Return the folder of an installed engine. Raises BadInput if it is not installed."""
         if engine not in installed_engines(self._folder):
-            raise BadInput("engine_not_installed", engine=NAMES[engine], name=engine)
+            raise BadInput("engine_not_installed", engine=NAMES[engine])
         return self._folder / engine
 
     async def start(self, engine: str, wheels: str) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from app.cli import terminal_text
-from app.cli.commands.engine_copy_commands import copy, export, offers
-from app.cli.commands.engine_install import INSTALLABLE, added_line, available_lines, install, uninstall
+from app.cli.commands.engine.engine_copy_commands import copy, export, offers
+from app.cli.commands.engine.engine_install import INSTALLABLE, added_line, available_lines, install, uninstall
 from app.cli.node_calls import ask_node
 from app.cli.options import HomeOption, JsonOption, YesOption, read_folder, read_name
 from app.cli.output import Output
@@ -202,14 +202,14 @@ def _view(packs: EnginePacks) -> RenderableType:
     return _lines_of(packs.packs, [*lines, *available_lines(packs.available)])
 
 
-def _lines_of(packs: list[EnginePack], others: list[str]) -> RenderableType:
+def _lines_of(packs: list[EnginePack], engine_lines: list[str]) -> RenderableType:
     from rich.console import Group
 
     lines = [line for pack in packs for line in _lines(pack)]
     none = (
         "No engine pack is installed, so llama.cpp computes on the processor. `poolhouse engine add FILE` installs one."
     )
-    return Group(*map(terminal_text.command_text, [*others, *(lines or [none])]))
+    return Group(*map(terminal_text.command_text, [*engine_lines, *(lines or [none])]))
 
 
 def _lines(pack: EnginePack) -> list[str]:

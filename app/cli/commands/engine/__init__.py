@@ -1,0 +1,1 @@
+"""The commands about engines and engine packs."""

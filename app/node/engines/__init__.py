@@ -1,0 +1,1 @@
+"""The engines of this node: its engine packs, and PyTorch or MLX."""
