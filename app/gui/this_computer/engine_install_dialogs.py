@@ -34,7 +34,8 @@ class InstallEngineDialog(Sheet):
             self.add(paragraph(said(engine.advice_facts)))
         later = _tr(
             "It comes from the public index of Python packages, and only the files that this version of "
-            "Poolhouse knows are accepted. It is tested, and computes from then on what it can."
+            "Poolhouse knows are accepted. It is tested first. Then it computes the models that it can, and llama.cpp "
+            "the others."
         )
         self.add(paragraph(later, "muted"))
         self.act = button(_tr("Install and use"), self._agreed, "primary")

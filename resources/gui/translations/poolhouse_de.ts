@@ -231,6 +231,10 @@
         <translation>Ordner: {folder}</translation>
     </message>
     <message>
+        <source>It comes from the public index of Python packages, and only the files that this version of Poolhouse knows are accepted. It is tested first. Then it computes the models that it can, and llama.cpp the others.</source>
+        <translation>Es kommt aus dem öffentlichen Verzeichnis der Python-Pakete, und nur die Dateien, die diese Version von Poolhouse kennt, werden angenommen. Zuerst wird es getestet. Dann rechnet es die Modelle, die es kann, und llama.cpp die anderen.</translation>
+    </message>
+    <message>
         <source>Testing the engine…</source>
         <translation>Das Rechenprogramm wird getestet…</translation>
     </message>
@@ -273,10 +277,6 @@
     <message>
         <source>Install…</source>
         <translation>Installieren…</translation>
-    </message>
-    <message>
-        <source>It comes from the public index of Python packages, and only the files that this version of Poolhouse knows are accepted. It is tested, and computes from then on what it can.</source>
-        <translation>Es kommt aus dem öffentlichen Verzeichnis der Python-Pakete, und nur die Dateien, die diese Version von Poolhouse kennt, werden angenommen. Es wird getestet und rechnet von da an alles, was es kann.</translation>
     </message>
     <message>
         <source>Poolhouse comes with llama.cpp. PyTorch or MLX can compute instead.</source>
