@@ -93,6 +93,9 @@ class AddedEngine(msgspec.Struct, frozen=True):
     used: bool = False
     architectures: list[str] = []  # that it computes; llama.cpp computes all others
     refused: list[str] = []  # families that it failed to compute as llama.cpp does
+    if_faster: bool = False  # it computes only families for which it was measured to be faster than llama.cpp
+    faster: list[str] = []  # families for which it was
+    slower: list[str] = []  # families for which it was not
     problem: str | None = None
     problem_facts: Reason | None = None
 

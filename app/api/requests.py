@@ -117,6 +117,7 @@ class PreferEngine(Request, frozen=True):
 
     engine: Literal["llamacpp", "pytorch", "mlx"]
     folder: Annotated[str, Meta(max_length=4096)] = ""
+    if_faster: bool = False  # only where it was measured to be faster than llama.cpp
 
 
 class InstallEngine(Request, frozen=True):

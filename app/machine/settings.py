@@ -98,6 +98,7 @@ class EngineSettings(msgspec.Struct, frozen=True, omit_defaults=True):
 
     name: Literal["", "pytorch", "apple"] = ""  # the last one is MLX; "" means llama.cpp
     folder: str = ""
+    if_faster: bool = False  # only for families that it computes faster, measured with the model's own layers
 
 
 class Pause(msgspec.Struct, frozen=True):

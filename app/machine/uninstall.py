@@ -31,7 +31,8 @@ VERSIONS = "versions"  # of Poolhouse, installed by updates
 NAMES = (  # everything that Poolhouse creates in a home; all else is left alone
     "identity", "household", "models", "stages", "kept", "engines", "added-engines", "graphics", "window", "logs",
     "measuring", "checking", "runtime.json", "restarting", DATA_FORMAT_FILE, "settings.json", "speeds.json",
-    "cards.json", "card-memory.json", "updates.json", "tools.json", "phones.json", VERSIONS, CHAT_KEY_FILE,
+    "cards.json", "card-memory.json", "engine-speeds.json", "updates.json", "tools.json", "phones.json", VERSIONS,
+    CHAT_KEY_FILE,
 )  # fmt: skip
 _MODEL = re.compile(  # a complete model, a partial one, or one that is being moved
     r"([0-9a-f]{64}(\.gguf)?|[0-9a-f]{16}\.parts?)(\.moving)?|poolhouse-models\.json\.part"

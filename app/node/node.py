@@ -117,7 +117,11 @@ class Node:
         )
         self.changed.subscribe(self.graphics.changed)
         self.added_engine = AddedEngine(
-            lambda: self.settings.engine, self.changed, self.journal.note, self.graphics.code_cache
+            lambda: self.settings.engine,
+            self.changed,
+            self.journal.note,
+            self.graphics.code_cache,
+            home.root / "engine-speeds.json",
         )
         self.engine_installation = EngineInstallation(
             home.added_engines, self.added_engine, choices, self.events.changed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -25,12 +26,14 @@ UNFIT = AppError("device_unfit", worker="attic", cause=Reason("device_apart", {"
 class Owner:
     """An owner whose choice is tested by a stand-in for the process that tests engines."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, result: UsableEngine | Reason = TORCH) -> None:
+    def __init__(
+        self, patch: pytest.MonkeyPatch, result: UsableEngine | Reason = TORCH, choices: Path | None = None
+    ) -> None:
         self.chosen, self.notes, self.result = CHOSEN, list[Reason](), result
         self.tests: list[EngineSettings] = []
         self.takes: asyncio.Event | None = None  # what a test waits for
         patch.setattr(added_engine, "try_engine", self._try)
-        self.engine = AddedEngine(lambda: self.chosen, note=self.notes.append)
+        self.engine = AddedEngine(lambda: self.chosen, note=self.notes.append, choices=choices)
 
     async def _try(self, chosen: EngineSettings, _: object) -> UsableEngine | Reason:
         self.tests.append(chosen)
@@ -177,3 +180,54 @@ def test_weights_take_four_bytes_on_a_processor_and_stay_packed_on_a_device() ->
     tensors = {"a": Tensor((256, 4), 2, 0, 576), "b": Tensor((8,), 0, 576, 32)}
     assert TORCH.more_bytes(tensors) == LIBRARY_BYTES + 4 * (256 * 4 + 8) - 608
     assert replace(TORCH, device="cuda:0").more_bytes(tensors) == LIBRARY_BYTES
+
+
+async def test_it_computes_only_families_that_it_was_measured_to_compute_faster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    owner = Owner(monkeypatch, choices=tmp_path / "engine-speeds.json")
+    owner.chosen = EngineSettings("pytorch", "/srv/torch", if_faster=True)
+    engine = await owner.tested()
+    assert engine.for_stage(FAMILY) is None
+    assert engine.candidate(FAMILY) == TORCH
+    assert engine.candidate("mamba Q4_K_M") is None
+    assert engine.candidate(FAMILY, exact=True) is None
+    engine.compared(FAMILY, faster=True)
+    engine.compared("qwen3 Q8_0", faster=False)
+    assert (engine.for_stage(FAMILY), engine.candidate(FAMILY)) == (TORCH, None)
+    assert (engine.for_stage("qwen3 Q8_0"), engine.candidate("qwen3 Q8_0")) == (None, None)
+    state = engine.state
+    assert state is not None
+    assert (state.if_faster, state.faster, state.slower) == (True, [FAMILY], ["qwen3 Q8_0"])
+
+
+async def test_what_was_measured_outlives_a_restart_but_not_another_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "engine-speeds.json"
+    for result, is_used in ((TORCH, True), (replace(TORCH, version="2.14.0"), False)):
+        owner = Owner(monkeypatch, result, choices=file)
+        owner.chosen = EngineSettings("pytorch", "/srv/torch", if_faster=True)
+        engine = await owner.tested()
+        if not file.exists():
+            engine.compared(FAMILY, faster=True)
+            again = Owner(monkeypatch, result, choices=file)
+            again.chosen = owner.chosen
+            engine = await again.tested()
+        assert (engine.for_stage(FAMILY) is not None) == is_used
+    file.write_text('{"format": 1, "faster": 3}')
+    damaged = Owner(monkeypatch, choices=file)
+    damaged.chosen = EngineSettings("pytorch", "/srv/torch", if_faster=True)
+    assert (await damaged.tested()).candidate(FAMILY) == TORCH
+
+
+async def test_measuring_again_by_hand_compares_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = Owner(monkeypatch)
+    owner.chosen = EngineSettings("pytorch", "/srv/torch", if_faster=True)
+    engine = await owner.tested()
+    engine.compared(FAMILY, faster=False)
+    engine.compare_again(FAMILY)
+    assert engine.candidate(FAMILY) == TORCH
+    engine.compared(FAMILY, faster=False)
+    engine.test_again()
+    assert (await owner.tested()).candidate(FAMILY) == TORCH

@@ -44,6 +44,7 @@ class AddedEngineCard(QFrame):
         self._look: Call | None = None
         self._installing: EngineInstallation | None = None
         self._listed: list[AvailableEngine] | None = None
+        self._if_faster = False  # whether the engine computes only where it is faster
         self.buttons: dict[tuple[str, str], QPushButton] = {}  # by engine and action
         self._tick = QTimer(self)
         self._tick.setInterval(LOOK_MS)
@@ -85,11 +86,11 @@ class AddedEngineCard(QFrame):
         dialog.fileSelected.connect(self.use_folder)
         dialog.open()
 
-    def _prefer(self, engine: str, folder: str) -> None:
+    def _prefer(self, engine: str, folder: str, *, if_faster: bool = False) -> None:
         is_other = engine != "llamacpp"
         self.remark.say(_tr("Testing the engine…") if is_other else _tr("Changing the engine…"), "muted")
         self.remark.show()
-        order = {"engine": engine, "folder": folder}
+        order = {"engine": engine, "folder": folder, "if_faster": if_faster}
         self._call = self._client.post("/engines/prefer", order, self._changed, self._fail, answer=EnginePacks)
         self._set_enabled()
 
@@ -127,8 +128,9 @@ class AddedEngineCard(QFrame):
         self.details.setText(details)
         show_if(self.details, bool(details))
         show_if(self.back, added is not None)
-        if packs.available != self._listed:
-            self._listed = packs.available
+        if_faster = added is not None and added.if_faster
+        if (packs.available, if_faster) != (self._listed, self._if_faster):
+            self._listed, self._if_faster = packs.available, if_faster
             self._lay_out(packs.available)
         self._follow(packs.installation)
         self._set_enabled()
@@ -142,8 +144,21 @@ class AddedEngineCard(QFrame):
             actions = Flow()
             for name, text, spoken, act, offered in (
                 ("install", _tr("Install…"), _tr("Install {engine}"), self._offer, not engine.installed),
-                ("use", _tr("Use"), _tr("Use {engine}"), self._use, bool(engine.installed) and not engine.preferred),
-                ("delete", _tr("Delete…"), _tr("Delete {engine}"), self._offer_deletion, bool(engine.installed)),
+                (
+                    "if-faster",
+                    _tr("Use where faster"),
+                    _tr("Use {engine} where it is faster"),
+                    self._use_if_faster,
+                    engine.installed and not (engine.preferred and self._if_faster),
+                ),
+                (
+                    "use",
+                    _tr("Use always"),
+                    _tr("Use {engine} always"),
+                    self._use,
+                    engine.installed and (self._if_faster or not engine.preferred),
+                ),
+                ("delete", _tr("Delete…"), _tr("Delete {engine}"), self._offer_deletion, engine.installed),
             ):
                 if offered:
                     made = self.buttons[engine.engine, name] = button(text, partial(act, engine))
@@ -163,6 +178,9 @@ class AddedEngineCard(QFrame):
 
     def _use(self, engine: AvailableEngine) -> None:
         self._prefer(engine.engine, "")
+
+    def _use_if_faster(self, engine: AvailableEngine) -> None:
+        self._prefer(engine.engine, "", if_faster=True)
 
     def _follow(self, installation: EngineInstallation | None) -> None:
         """Show the progress of an installation, and its result once when it ends."""
@@ -209,6 +227,10 @@ def engine_state(added: AddedEngine | None) -> str:
         return _tr("llama.cpp computes on this computer.")
     if added.testing:
         return _tr("{engine} is being tested. Until then, llama.cpp computes.").format(engine=added.label)
+    if added.used and added.if_faster:
+        return _tr("{engine} computes the models for which it is faster than llama.cpp on this computer.").format(
+            engine=added.label
+        )
     if added.used:
         return _tr("{engine} computes on this computer. llama.cpp computes the models that it cannot.").format(
             engine=added.label
@@ -227,8 +249,16 @@ def engine_size(engine: AvailableEngine) -> str:
 
 
 def engine_details(added: AddedEngine | None) -> str:
-    """Return the folder of the engine, or nothing for llama.cpp."""
-    return "" if added is None else _tr("Folder: {folder}").format(folder=added.folder)
+    """Return the folder of the engine and what is known of its speed, or nothing for llama.cpp."""
+    if added is None:
+        return ""
+    lines = [_tr("Folder: {folder}").format(folder=added.folder)]
+    if added.used and added.if_faster:
+        lines += [_tr("Faster: {families}").format(families=", ".join(added.faster))] if added.faster else []
+        lines += [_tr("Slower: {families}").format(families=", ".join(added.slower))] if added.slower else []
+        if not added.faster and not added.slower:
+            lines.append(_tr("No model has been measured with it yet. That happens when a model is planned."))
+    return "\n".join(lines)
 
 
 def _tr(text: str) -> str:

@@ -98,7 +98,7 @@ class EngineRoutes:
             folder = order.folder or await self._installed_folder(order.engine)
             if not await asyncio.to_thread(_is_folder, folder):
                 raise BadInput("engine_folder", folder=folder)
-            chosen = EngineSettings(SETTING[order.engine], folder)
+            chosen = EngineSettings(SETTING[order.engine], folder, order.if_faster)
         await self._choices.change(lambda now: msgspec.structs.replace(now, engine=chosen))
         self._added.test_again()
         await self._added.tested()

@@ -17,6 +17,7 @@ from app.core.reasons import said, sentence
 from app.machine.hardware.added_engines import LABELS, UsableEngine, try_engine
 from app.machine.hardware.cards import is_crash, refusal_of
 from app.machine.settings import EngineSettings
+from app.node.engines.engine_choices import EngineChoices
 from backends.contract import ADDED_ENGINES, StageConfig
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class AddedEngine:
     changed: called whenever what is computed here may change.
     note: adds an event to the journal.
     code_cache: the folder in which graphics drivers keep compiled code.
+    choices: the families for which it was compared with llama.cpp.
     """
 
     def __init__(
@@ -40,8 +42,10 @@ class AddedEngine:
         changed: Callable[[], None] = lambda: None,
         note: Callable[[Reason], None] = lambda _: None,
         code_cache: Path | None = None,
+        choices: Path | None = None,
     ) -> None:
         self._settings, self._changed, self._note, self._code_cache = settings, changed, note, code_cache
+        self._choices = EngineChoices(choices)
         self._news = asyncio.Event()
         self._settled = asyncio.Event()
         self._tested: EngineSettings | None = None
@@ -74,6 +78,9 @@ class AddedEngine:
             used=usable is not None,
             architectures=sorted(usable.architectures) if usable else [],
             refused=sorted(self._refused) if usable else [],
+            if_faster=chosen.if_faster,
+            faster=sorted(family for family, faster in self._choices.faster.items() if faster) if usable else [],
+            slower=sorted(family for family, faster in self._choices.faster.items() if not faster) if usable else [],
             problem=sentence(why),
             problem_facts=why,
         )
@@ -84,8 +91,9 @@ class AddedEngine:
         return self._usable.label if self._usable else ""
 
     def test_again(self) -> None:
-        """Test the engine that the owner prefers now, even if it is the same as before."""
+        """Test the engine that the owner prefers now, even if it is the same as before, and compare its speed again."""
         self._tested = None
+        self._choices.forget()
         self._news.set()
 
     async def tested(self) -> State | None:
@@ -109,10 +117,33 @@ class AddedEngine:
         family: as in Model.family, which begins with the architecture.
         exact: whether the numbers must be the same on all computers, which only llama.cpp provides.
         """
+        engine = self._able(family, exact=exact)
+        if engine is not None and self._settings().if_faster and not self._choices.faster.get(family, False):
+            return None
+        return engine
+
+    def candidate(self, family: str, *, exact: bool = False) -> UsableEngine | None:
+        """Return the engine if its speed is still to be compared with llama.cpp's, or None."""
+        if not self._settings().if_faster or family in self._choices.faster:
+            return None
+        return self._able(family, exact=exact)
+
+    def _able(self, family: str, *, exact: bool) -> UsableEngine | None:
         usable = self._usable
         if usable is None or exact or family in self._refused:
             return None
         return usable if family.partition(" ")[0] in usable.architectures else None
+
+    def compared(self, family: str, *, faster: bool) -> None:
+        """Record whether the engine computes a family faster than llama.cpp."""
+        self._choices.keep(family, faster=faster)
+        word = "faster" if faster else "not faster"
+        log.info("%s is %s than llama.cpp with %s", self.label, word, family)
+        self._changed()
+
+    def compare_again(self, family: str) -> None:
+        """Forget how fast the engine computes a family."""
+        self._choices.forget(family)
 
     def stage_config(self, engine: UsableEngine, config: StageConfig, family: str) -> StageConfig:
         """Return the configuration of a stage. A family is compared with llama.cpp before it is used."""
@@ -185,6 +216,8 @@ class AddedEngine:
                 self._refused.clear()
                 self._proved.clear()
                 self._crashes.clear()
+                if isinstance(self._result, UsableEngine):
+                    self._choices.read(self._result.label)
                 if isinstance(self._result, Reason):
                     log.warning("%s is not used: %s", LABELS[chosen.name], said(self._result))
                 self._tested = chosen

@@ -76,7 +76,7 @@ class EngineInstallation:
         return self._folder / engine
 
     async def start(self, engine: str, wheels: str) -> None:
-        """Start installing an engine, which is preferred from then on. Raises Busy or Refused.
+        """Start installing an engine, which is used from then on where it is faster. Raises Busy or Refused.
 
         wheels: a folder with its files, or "" to download them.
         """
@@ -131,7 +131,8 @@ class EngineInstallation:
                 lambda: self._tell(state="unpacking"),
             )
             self._tell(state="testing")
-            await self._prefer(EngineSettings(SETTING[download.engine], str(self._folder / download.engine)))
+            folder = str(self._folder / download.engine)
+            await self._prefer(EngineSettings(SETTING[download.engine], folder, if_faster=True))
             state = await self._added.tested()
             why = state.problem_facts if state is not None else None
             self._tell(state="failed" if why else "done", problem=sentence(why), problem_facts=why)

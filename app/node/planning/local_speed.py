@@ -22,6 +22,7 @@ from msgspec import Meta
 from app.core.errors import AppError, Busy
 from app.core.household.household import IdleCard
 from app.core.model import ModelShape
+from app.core.planner.engine_choice import is_faster
 from app.core.planner.forecast_range import DISTURBED_LOAD
 from app.core.planner.speed_estimates import Speed, SpeedConditions
 from app.inference.worker.layer_benchmark import BenchmarkSettings, Report, measure, report_nothing
@@ -155,6 +156,18 @@ class Hardware:
         """Return the engine that computes a family instead of llama.cpp, or None."""
         return self.added_engine.for_stage(conditions.family, exact=conditions.exact) if self.added_engine else None
 
+    def candidate_for(self, conditions: SpeedConditions) -> UsableEngine | None:
+        """Return the engine whose speed is to be compared with llama.cpp's for a family, or None."""
+        return self.added_engine.candidate(conditions.family, exact=conditions.exact) if self.added_engine else None
+
+    def compare(self, conditions: SpeedConditions, candidate: Speed, usual: Speed) -> bool:
+        """Return whether the added engine is faster than llama.cpp for a family. Record it if it is certain."""
+        faster = is_faster(candidate, usual, conditions.batch_rows)
+        if self.added_engine is None or faster is None:
+            return False
+        self.added_engine.compared(conditions.family, faster=faster)
+        return faster
+
     def card_for(self, family: str) -> Card | None:
         """Return the graphics card that computes a family, or None if the processor does."""
         return self._graphics.card_for(family)
@@ -232,8 +245,12 @@ class Hardware:
 
     async def setup(self, conditions: SpeedConditions) -> Setup:
         """Return the setup under which a speed would be measured now."""
+        return await self.setup_with(conditions, self.engine_for(conditions))
+
+    async def setup_with(self, conditions: SpeedConditions, engine: UsableEngine | None) -> Setup:
+        """Return the setup under which the speed of an engine would be measured. engine: None for llama.cpp."""
         build = "".join(engine.build for engine in await self.engines() if engine.name == LLAMACPP)
-        if (engine := self.engine_for(conditions)) is not None:
+        if engine is not None:
             build = f"{build} {engine.label}"
         card = self.card_for(conditions.family) if engine is None else None
         device = f"{card.label} {card.api} {card.library.parent.name}" if card else self.processor
@@ -436,8 +453,29 @@ class LocalSpeed:
     async def _for_user(
         self, shape: ModelShape, conditions: SpeedConditions, report: Report, disturbed_s: float
     ) -> Speed:
+        hardware = self._here.hardware
+        usual = await self._with_engine(shape, conditions, hardware.engine_for(conditions), report, disturbed_s)
+        candidate = hardware.candidate_for(conditions)
+        if candidate is None:
+            return usual
+        try:
+            speed = await self._with_engine(shape, conditions, candidate, report, disturbed_s)
+        except AppError as error:
+            if hardware.added_engine is None or not hardware.added_engine.not_measured(conditions.family, error):
+                raise
+            return usual
+        return speed if hardware.compare(conditions, speed, usual) else usual
+
+    async def _with_engine(
+        self,
+        shape: ModelShape,
+        conditions: SpeedConditions,
+        engine: UsableEngine | None,
+        report: Report,
+        disturbed_s: float,
+    ) -> Speed:
         hardware, question = self._here.hardware, _Question(shape, conditions, is_own=True)
-        setup, engine = await hardware.setup(conditions), hardware.engine_for(conditions)
+        setup = await hardware.setup_with(conditions, engine)
         card = hardware.card_for(conditions.family) if engine is None else None
         key = measurement_key(setup, shape, head=True)
         free = (card or devices.memory()).free_bytes
@@ -496,9 +534,38 @@ class LocalSpeed:
     async def _for_member(
         self, shape: ModelShape, conditions: SpeedConditions, *, again: bool, disturbed_s: float | None
     ) -> Speed:
+        hardware = self._here.hardware
+        speed = await self._lent_with_engine(
+            shape, conditions, hardware.engine_for(conditions), again=again, disturbed_s=disturbed_s
+        )
+        candidate = hardware.candidate_for(conditions)
+        if candidate is None:
+            return speed
+        try:
+            other = await self._lent_with_engine(
+                shape, conditions, candidate, again=False, disturbed_s=disturbed_s, rests=False
+            )
+        except Busy:
+            return speed  # the next request compares them
+        except AppError as error:
+            if hardware.added_engine is None or not hardware.added_engine.not_measured(conditions.family, error):
+                raise
+            return speed
+        return other if hardware.compare(conditions, other, speed) else speed
+
+    async def _lent_with_engine(
+        self,
+        shape: ModelShape,
+        conditions: SpeedConditions,
+        engine: UsableEngine | None,
+        *,
+        again: bool,
+        disturbed_s: float | None,
+        rests: bool = True,
+    ) -> Speed:
+        """Return the speed of an engine with the lent resources. rests: whether the pause after a trial counts."""
         hardware, threads = self._here.hardware, self._here.lent_threads()
-        setup = replace(await hardware.setup(conditions), threads=threads.most)
-        engine = hardware.engine_for(conditions)
+        setup = replace(await hardware.setup_with(conditions, engine), threads=threads.most)
         card = hardware.card_for(conditions.family) if engine is None else None
         key, beside = measurement_key(setup, shape, head=False), ""
         if card is not None and hardware.overflows:
@@ -509,7 +576,7 @@ class LocalSpeed:
         processor = self._cache.get(beside, disturbed_s) if beside else None
         if known and (processor or not beside):
             return replace(known, processor=processor)
-        if self._turn.locked() or time.monotonic() < self._rested_at:
+        if self._turn.locked() or (rests and time.monotonic() < self._rested_at):
             if known:
                 return known
             raise Busy("speed_busy")
@@ -559,6 +626,12 @@ class LocalSpeed:
         key = measurement_key(setup, shape, head=True)
         if not by_hand and not self._may_doubt(key):
             return False
+        if by_hand and hardware.added_engine is not None:
+            hardware.added_engine.compare_again(conditions.family)
+            if (candidate := hardware.candidate_for(conditions)) is not None:
+                for engine in (None, candidate):
+                    compared = await hardware.setup_with(conditions, engine)
+                    await asyncio.to_thread(self._cache.doubt, measurement_key(compared, shape, head=True))
         self._cooldown.start(key)
         await asyncio.to_thread(self._cache.doubt, key)
         if hardware.overflows:

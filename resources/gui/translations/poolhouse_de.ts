@@ -263,6 +263,10 @@
         <translation>{engine} wird heruntergeladen: {done} von {total}</translation>
     </message>
     <message>
+        <source>Faster: {families}</source>
+        <translation>Schneller: {families}</translation>
+    </message>
+    <message>
         <source>Install and use</source>
         <translation>Installieren und nutzen</translation>
     </message>
@@ -279,8 +283,16 @@
         <translation>Installieren…</translation>
     </message>
     <message>
+        <source>No model has been measured with it yet. That happens when a model is planned.</source>
+        <translation>Noch wurde kein Modell damit gemessen. Das geschieht, wenn ein Modell geplant wird.</translation>
+    </message>
+    <message>
         <source>Poolhouse comes with llama.cpp. PyTorch or MLX can compute instead.</source>
         <translation>Poolhouse bringt llama.cpp mit. Stattdessen kann PyTorch oder MLX rechnen.</translation>
+    </message>
+    <message>
+        <source>Slower: {families}</source>
+        <translation>Langsamer: {families}</translation>
     </message>
     <message>
         <source>The installation was canceled.</source>
@@ -295,8 +307,20 @@
         <translation>{engine} wird entpackt…</translation>
     </message>
     <message>
-        <source>Use</source>
-        <translation>Nutzen</translation>
+        <source>Use always</source>
+        <translation>Immer nutzen</translation>
+    </message>
+    <message>
+        <source>Use where faster</source>
+        <translation>Nutzen, wo schneller</translation>
+    </message>
+    <message>
+        <source>Use {engine} always</source>
+        <translation>{engine} immer nutzen</translation>
+    </message>
+    <message>
+        <source>Use {engine} where it is faster</source>
+        <translation>{engine} nutzen, wo es schneller ist</translation>
     </message>
     <message>
         <source>Use from a folder…</source>
@@ -307,16 +331,16 @@
         <translation>llama.cpp nutzen</translation>
     </message>
     <message>
-        <source>Use {engine}</source>
-        <translation>{engine} nutzen</translation>
-    </message>
-    <message>
         <source>llama.cpp computes on this computer.</source>
         <translation>Auf diesem Computer rechnet llama.cpp.</translation>
     </message>
     <message>
         <source>{engine} computes on this computer. llama.cpp computes the models that it cannot.</source>
         <translation>Auf diesem Computer rechnet {engine}. Modelle, die es nicht kann, rechnet llama.cpp.</translation>
+    </message>
+    <message>
+        <source>{engine} computes the models for which it is faster than llama.cpp on this computer.</source>
+        <translation>{engine} rechnet auf diesem Computer die Modelle, bei denen es schneller ist als llama.cpp.</translation>
     </message>
     <message>
         <source>{engine} is a download of {size}, and takes {disk} on the disk.</source>

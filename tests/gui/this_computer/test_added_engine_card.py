@@ -64,11 +64,22 @@ def test_each_engine_has_a_line_and_the_buttons_that_make_sense(qtbot: QtBot, at
     card.refresh()
     qtbot.waitUntil(lambda: ("mlx", "install") in card.buttons, timeout=WITHIN_MS)  # what the node offers
     card._show(EnginePacks(available=[PYTORCH, INSTALLED]))
-    assert set(card.buttons) == {("pytorch", "install"), ("mlx", "use"), ("mlx", "delete")}
+    assert set(card.buttons) == {("pytorch", "install"), ("mlx", "if-faster"), ("mlx", "use"), ("mlx", "delete")}
     assert card.buttons["mlx", "delete"].accessibleName() == "Delete MLX 0.32.4"
     preferred = msgspec.structs.replace(INSTALLED, preferred=True)
     card._show(EnginePacks(available=[preferred]))
-    assert set(card.buttons) == {("mlx", "delete")}
+    assert set(card.buttons) == {("mlx", "if-faster"), ("mlx", "delete")}
+    mlx = AddedEngine("apple", "MLX 0.32.4", "/srv/mlx", used=True, if_faster=True)
+    card._show(EnginePacks(available=[preferred], added=mlx))
+    assert set(card.buttons) == {("mlx", "use"), ("mlx", "delete")}
+
+
+def test_what_was_measured_is_listed() -> None:
+    mlx = AddedEngine("apple", "MLX 0.32.4", "/srv/mlx", used=True, if_faster=True)
+    assert engine_state(mlx) == "MLX 0.32.4 computes the models for which it is faster than llama.cpp on this computer."
+    assert engine_details(mlx).endswith("No model has been measured with it yet. That happens when a model is planned.")
+    measured = msgspec.structs.replace(mlx, faster=["qwen3 Q4_K_M"], slower=["llama Q4_1", "gemma3 Q8_0"])
+    assert engine_details(measured).splitlines()[1:] == ["Faster: qwen3 Q4_K_M", "Slower: llama Q4_1, gemma3 Q8_0"]
 
 
 def test_an_installation_shows_its_progress_and_its_end(qtbot: QtBot, at_lone: Desk) -> None:

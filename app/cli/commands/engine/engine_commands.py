@@ -27,6 +27,9 @@ EngineFolderArgument = Annotated[
     Optional[Path],  # noqa: UP045  typer reads it at run time
     typer.Argument(metavar="[FOLDER]", help="The folder that the engine is in.", parser=read_folder),
 ]
+IfFasterOption = Annotated[
+    bool, typer.Option("--if-faster", help="Use it only for models that it computes faster than llama.cpp.")
+]
 PackArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="A pack listed by `poolhouse engine list`.", parser=read_name)
 ]
@@ -152,7 +155,11 @@ def remove(name: PackArgument, yes: YesOption = False, home: HomeOption = None, 
 
 
 def prefer(
-    engine: EngineArgument, folder: EngineFolderArgument = None, home: HomeOption = None, as_json: JsonOption = False
+    engine: EngineArgument,
+    folder: EngineFolderArgument = None,
+    if_faster: IfFasterOption = False,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Choose the engine that computes on this computer: llama.cpp, PyTorch or MLX.
 
@@ -166,7 +173,8 @@ def prefer(
     if engine.casefold() not in names:
         raise BadInput("engine_unknown", engine=engine)
     name = names[engine.casefold()]
-    order = {"engine": name, "folder": str(folder.expanduser().absolute()) if folder else ""}
+    place = str(folder.expanduser().absolute()) if folder else ""
+    order = {"engine": name, "folder": place, "if_faster": if_faster}
     packs = ask_node(home, lambda node: node.post("/engines/prefer", order, answer=EnginePacks))
     added = packs.added
     Output(as_json).result(packs, lambda: "llama.cpp computes here." if added is None else added_line(added))

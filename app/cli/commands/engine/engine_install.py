@@ -59,7 +59,11 @@ def added_line(added: AddedEngine) -> str:
         return f"{label}: being tested."
     if not added.used:
         return f"{label}: not used. {terminal_text.line(added.problem or '')}".rstrip()
-    return f"{label}: preferred. llama.cpp computes the models that it cannot."
+    if not added.if_faster:
+        return f"{label}: preferred. llama.cpp computes the models that it cannot."
+    slower = f" It was slower for {', '.join(map(terminal_text.line, added.slower))}." if added.slower else ""
+    faster = f" It was faster for {', '.join(map(terminal_text.line, added.faster))}." if added.faster else ""
+    return f"{label}: used where it is faster than llama.cpp, as measured when a model is planned.{faster}{slower}"
 
 
 def available_lines(engines: list[AvailableEngine]) -> list[str]:
