@@ -56,6 +56,22 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
     own_certificate: bool = False
     has_key: bool | None = None  # None if the key store cannot be opened
     speeds: dict[str, UpstreamSpeed] = {}  # measured, by local model name
+    chats: bool = (
+        False  # whether its owner allowed that it answers questions asked in the window and by `poolhouse ask`
+    )
+    continues: bool = False  # whether it may continue answers that the pool cannot finish
+
+
+class OtherServer(msgspec.Struct, frozen=True, kw_only=True):
+    """A server that is on, as the map and the lists of models show it."""
+
+    name: str
+    models: list[str] = []  # local model names
+    chats: bool = False
+    continues: bool = False
+    answering: int = 0  # answers in progress
+    last_contact: float | None = None
+    speeds: dict[str, UpstreamSpeed] = {}
 
 
 class ChatApi(msgspec.Struct, frozen=True, kw_only=True):

@@ -217,6 +217,8 @@ class ChangeUpstream(Request, frozen=True):
     on: bool | None = None
     cap_tokens: Annotated[int, Meta(ge=1, le=1 << 50)] | None = None
     forget_spent: bool = False
+    chats: bool | None = None
+    continues: bool | None = None
 
 
 class MeasureUpstream(Request, frozen=True):

@@ -88,6 +88,12 @@ class AnswerFigures(msgspec.Struct, frozen=True, kw_only=True):
     guess_runs: int = 0  # runs in which these tokens were guessed
     drafted_right: int = 0  # of the right guesses, those of a draft model
     restored_s: float = 0.0  # of ttft_s, spent on reading a kept prompt from disk
+    tokens_elsewhere: int = 0  # written by another server, which does not tell their ids
+
+    @property
+    def n_tokens(self) -> int:
+        """Return how many tokens the answer has."""
+        return len(self.token_ids) + self.tokens_elsewhere
 
 
 class ToolCall(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from app.api.chat_api import OtherServer
 from app.api.downloads import Download, ModelsFolder, OutgoingCopy
 from app.api.models import SharedModel
 from app.api.plans import LoadedEmbedder, LoadedModel
@@ -293,6 +294,7 @@ class Snapshot(HouseholdState, frozen=True, kw_only=True):
     answers: AnswerCounts = AnswerCounts()
     hosts: list[str] | None = None  # names of the hosts that answer for this guest; None if this machine is no guest
     shared: list[SharedModel] = []
+    servers: list[OtherServer] = []  # other servers that are on
     downloads: dict[str, Download] = {}
     models_folder: ModelsFolder = ModelsFolder()
     shelf: ShelfVersion = ShelfVersion()
@@ -323,6 +325,13 @@ class Snapshot(HouseholdState, frozen=True, kw_only=True):
         if not name:
             return next((model for model in self.shared if model.default), None)
         return next((model for model in self.shared if model.reference == name), None)
+
+    def served_model(self, reference: str | None) -> tuple[OtherServer, str] | None:
+        """Return the other server and the model of this reference, or None if no server that is on has it."""
+        model, _, name = (reference or "").rpartition("@")
+        return next(
+            ((server, model) for server in self.servers if server.name == name and model in server.models), None
+        )
 
     @property
     def sorted_machines(self) -> list[Machine]:

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from app.api.responses import Answer
-from app.core.errors import AppError, BadInput, Busy, Unreachable
+from app.core.errors import AppError, BadInput, Busy, DoesNotFit, StageLost, Unreachable
 from app.core.json_schema.json_grammar import check_size, json_grammar
 from app.core.json_schema.schema_types import localize_references
 from app.core.log_redaction import log_extra
@@ -47,6 +47,7 @@ from app.gateway.api_request import (
 )
 from app.gateway.fair_queue import FairQueue, Turn
 from app.gateway.metrics import Metrics
+from app.gateway.upstreams.handover import Handover
 from app.gateway.upstreams.upstream_dialect import upstream_obstacle
 from app.gateway.upstreams.upstreams import UpstreamChoice, Upstreams
 from app.inference.pipeline.completion import Completer, Delta, GenerationRequest
@@ -59,6 +60,7 @@ Json = dict[str, Any]
 
 log = logging.getLogger(__name__)
 MISSING_CODES = MODEL_UNKNOWN | {"model_inexact", "api_model_not_loaded"}
+LOST = (StageLost, Unreachable, DoesNotFit)  # the pool cannot go on with this answer
 ANY_NAMES = ("", "default")  # names that stand for whichever model is loaded
 MOST_BUFFERED = 64  # pieces of several answers that are not consumed yet
 LEAST_DEFAULT_TOKENS = 1024  # default limit of an answer, unless a quarter of the context is more
@@ -381,25 +383,64 @@ class AnswerService:
         chosen, is_missing = await self._choose_upstream(api_request, caller)
         if chosen is not None:
             caller.origin.n_upstreams_tried += 1
+            there = Handover(api_request)
             try:
-                on_cost = self._budget.spender(caller.key)
-                async with aclosing(
-                    self._upstreams.answer(chosen, api_request, index, caller.request_id, on_cost, caller.forwarded_by)
-                ) as pieces:
+                async with aclosing(self._answer_there(chosen, api_request, caller, index)) as pieces:
                     async for piece in pieces:
-                        caller.origin.upstream = chosen.name
+                        there.add(piece)
                         yield piece
                 return
             except (Busy, Unreachable, BadInput) as error:
-                if is_missing or caller.origin.upstream:
+                following = there.for_pool()
+                if is_missing or following is None or (there.is_begun and not isinstance(error, Unreachable)):
                     raise
                 caller.origin.n_upstreams_tried -= 1
                 kind = error.reason.code  # the error's message may repeat the request
                 log.warning(
                     "%s waits for the pool after all (%s)", caller.request_id, kind, extra=log_extra(caller.request_id)
                 )
-        async with aclosing(self._answer_here(api_request, caller, index)) as pieces:
+            if there.is_begun:  # it ended in mid-answer, which goes on here with its text kept
+                caller.origin.with_pool = True
+                async with aclosing(self._answer_here(following, caller, index)) as pieces:
+                    async for piece in pieces:
+                        yield there.joined(piece) if isinstance(piece, AnswerEnd) else piece
+                return
+        handover = Handover(api_request)
+        try:
+            async with aclosing(self._answer_here(api_request, caller, index, handover)) as pieces:
+                async for piece in pieces:
+                    if not isinstance(piece, AnswerEnd):
+                        handover.add(piece)
+                    yield piece
+            return
+        except LOST as error:
+            is_back = caller.only_loaded or self._upstreams.node_mark in caller.forwarded_by
+            chosen = None if is_back else self._upstreams.continuing(handover.model)
+            following = handover.for_server()
+            if chosen is None or following is None:
+                raise
+            log.warning(
+                "%s goes on at %s (%s)",
+                caller.request_id,
+                chosen.name,
+                error.reason.code,
+                extra=log_extra(caller.request_id, upstream=chosen.name),
+            )
+        caller.origin.with_pool = handover.is_begun
+        async with aclosing(self._answer_there(chosen, following, caller, index)) as pieces:
             async for piece in pieces:
+                yield handover.joined(piece) if isinstance(piece, AnswerEnd) else piece
+
+    async def _answer_there(
+        self, chosen: UpstreamChoice, api_request: ApiRequest, caller: Caller, index: int
+    ) -> AsyncGenerator[Piece, None]:
+        """Yield the pieces of an upstream's answer, and mark the request with the upstream's name."""
+        on_cost = self._budget.spender(caller.key)
+        async with aclosing(
+            self._upstreams.answer(chosen, api_request, index, caller.request_id, on_cost, caller.forwarded_by)
+        ) as pieces:
+            async for piece in pieces:
+                caller.origin.upstream = chosen.name
                 yield piece
 
     async def _choose_upstream(self, api_request: ApiRequest, caller: Caller) -> tuple[UpstreamChoice | None, bool]:
@@ -428,7 +469,9 @@ class AnswerService:
         is_full = self.queue.is_full(name) and not (is_back or upstream_obstacle(api_request))
         return self._upstreams.choose(name) if is_full else None, False
 
-    async def _answer_here(self, api_request: ApiRequest, caller: Caller, index: int) -> AsyncGenerator[Piece, None]:
+    async def _answer_here(
+        self, api_request: ApiRequest, caller: Caller, index: int, handover: Handover | None = None
+    ) -> AsyncGenerator[Piece, None]:
         _check_sizes(api_request)  # reject it before it waits in the queue and occupies memory
         asked_at = time.monotonic()
         async with self.turn(caller.key, api_request.model) as model:
@@ -438,6 +481,8 @@ class AnswerService:
                 self._budget.check(caller.key)
             queued_s = time.monotonic() - asked_at
             reader = AnswerReader(api_request, index)
+            if handover is not None:
+                handover.model = model
 
             async def ask(running: Placement) -> GenerationRequest:
                 if running.entry.name != model:  # another model was loaded in the meantime
@@ -445,13 +490,17 @@ class AnswerService:
                 question = await self._generation_request(api_request, caller, index, running)
                 came_at = caller.arrived_at + queued_s  # waiting for a turn does not count
                 markers, read = await reader.prepare(running), self._budget.spender(caller.key)
-                return replace(question, signs=markers, came_at=came_at, read=read)
+                on_prompt = handover.note_prompt if handover is not None else None
+                return replace(question, signs=markers, came_at=came_at, read=read, on_prompt=on_prompt)
 
             may_load = self.needs_load(model) and not caller.only_loaded
             async with aclosing(self._hosting.answer(model, ask, may_load=may_load)) as parts:
                 last = 0.0
                 async for part in parts:
-                    if isinstance(part, Delta):
+                    if handover is not None and handover.has_to_wait(part):
+                        if await self._upstreams.ready_to_continue(model):
+                            raise DoesNotFit("recovery_given_over")
+                    elif isinstance(part, Delta):
                         self._budget.spend(caller.key, len(part.token_ids))
                         now = time.monotonic()
                         self._metrics.first.observe(now - asked_at) if not last else (

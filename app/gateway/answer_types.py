@@ -22,9 +22,10 @@ class Exact(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Poolhouse(Exact):
-    """The part of an answer that names the upstream if the pool did not answer."""
+    """The part of an answer that names the upstream if the pool did not write all of it."""
 
     upstream: str
+    pool: bool | UnsetType = UNSET  # whether the pool wrote a part of the answer
 
 
 class WithOrigin(Exact):

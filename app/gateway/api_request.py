@@ -86,11 +86,14 @@ class Origin:
 
     upstream: str = ""  # empty if the pool answers
     n_upstreams_tried: int = 0  # number of upstreams that may still answer
+    with_pool: bool = False  # the pool wrote a part of an upstream's answer
 
     @property
     def named(self) -> Poolhouse | UnsetType:
         """Return the part of an answer that names the upstream, or UNSET if the pool answers."""
-        return Poolhouse(upstream=self.upstream) if self.upstream else UNSET
+        if not self.upstream:
+            return UNSET
+        return Poolhouse(upstream=self.upstream, pool=True) if self.with_pool else Poolhouse(upstream=self.upstream)
 
 
 def token_limit(*limits: int | None) -> int | None:

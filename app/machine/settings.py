@@ -36,6 +36,8 @@ class Upstream(msgspec.Struct, frozen=True, omit_defaults=True):
     models: dict[str, str]  # local model name -> the server's name for it
     cap_tokens: int  # after this many tokens in total, including prompts, nothing more is sent
     on: bool = False
+    chats: bool = False  # it may answer the owner's own questions, which then leave the household
+    continues: bool = False  # it may continue answers that the pool cannot finish, which are then sent there
     certificate: str = ""  # the server's own certificate as PEM, if no public authority signed it
 
 

@@ -6,13 +6,14 @@ import asyncio
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 
 import msgspec
 
 from app import __version__
 from app.api import snapshot as api
+from app.api.chat_api import OtherServer
 from app.catalog.shelf import Shelf
 from app.catalog.stages.stage_store import StageStore, disk_limits
 from app.core.errors import Reason, StageLost
@@ -95,6 +96,7 @@ class Node:
         start."""
         self.home, self.options, self.choices = home, options, choices
         self.changed = ChangeNotifier()
+        self.other_servers: Callable[[], list[OtherServer]] = list  # those that are on, once the API is there
         self.events = Events(lambda: msgspec.to_builtins(self.snapshot()))
         self.changed.subscribe(self.events.changed)
         self.journal = Journal(home.household / "journal.json", self.snapshot, self.changed)
@@ -273,6 +275,7 @@ class Node:
             answers=self._answers(),
             hosts=self.household_models.answering_hosts(),
             shared=self.household_models.shared(),
+            servers=self.other_servers(),
             downloads=self.model_sources.downloads.snapshot(),
             models_folder=self.model_sources.folder.snapshot(),
             shelf=api.ShelfVersion(self.model_sources.shelf.changes),

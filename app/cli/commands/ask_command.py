@@ -129,9 +129,10 @@ def ask(  # noqa: PLR0913  one for each option
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask the loaded model a question. It is never sent to upstream servers, which answer only other programs.
+    """Ask the loaded model a question.
 
-    If no model is loaded, the Guide answers, and the first line says so.
+    It goes to another server only if you name a model of that server and have allowed it (`poolhouse upstream change
+    NAME --chats`). If no model is loaded, the Guide answers, and the first line says so.
     """
     if raw and system is not None:
         raise typer.BadParameter("--system needs the chat template, which --raw leaves out.")
@@ -336,7 +337,7 @@ def _note_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
     shared = f" · {machines} machines" if machines > 1 else ""
     pause_s = sum(recovery.recovered_after_s for recovery in answer.recovered)
     pause = f", including a pause of {seconds(pause_s)}" if pause_s else ""
-    n_tokens = len(answer.token_ids)
+    n_tokens = answer.n_tokens
     if answer.finish_reason == "length":
         out.note(_cut_off(answer, max_tokens))
     out.note_dim(
@@ -363,5 +364,5 @@ def _cut_off(answer: Answer, max_tokens: int | None) -> str:
         )
     if max_tokens is not None:
         return f"The answer was cut off at --max-tokens ({max_tokens:,})."
-    n_tokens = len(answer.token_ids)
+    n_tokens = answer.n_tokens
     return f"The answer was cut off after {n_tokens:,} tokens. A larger --max-tokens allows a longer one."

@@ -57,6 +57,22 @@ CertificateOption = Annotated[
 ModelOption = Annotated[
     str, typer.Option("--model", metavar="NAME", show_default=False, help="The model. Default: the server's first one.")
 ]
+ChatsOption = Annotated[
+    Optional[bool],  # noqa: UP045
+    typer.Option(
+        "--chats/--no-chats",
+        show_default=False,
+        help="Whether it may answer your own questions to models that only it has. They then leave your household.",
+    ),
+]
+ContinuesOption = Annotated[
+    Optional[bool],  # noqa: UP045
+    typer.Option(
+        "--continue/--no-continue",
+        show_default=False,
+        help="Whether it may continue answers that the pool cannot finish. Question and answer are then sent there.",
+    ),
+]
 ForgetOption = Annotated[bool, typer.Option("--forget-spent", help="Reset the server's token count.")]
 
 
@@ -185,11 +201,16 @@ def change(
     name: NameArgument,
     cap_tokens: NewCapOption = None,
     forget: ForgetOption = False,
+    chats: ChatsOption = None,
+    continues: ContinuesOption = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Change the token limit of a server, or reset its token count."""
-    _change(name, {"cap_tokens": cap_tokens, "forget_spent": forget}, home, as_json)
+    """Change the token limit of a server and what it may do, or reset its token count."""
+    order: Json = {"cap_tokens": cap_tokens, "forget_spent": forget}
+    order |= {} if chats is None else {"chats": chats}
+    order |= {} if continues is None else {"continues": continues}
+    _change(name, order, home, as_json)
 
 
 def remove(name: NameArgument, home: HomeOption = None, as_json: JsonOption = False) -> None:
@@ -270,8 +291,17 @@ def _lines(upstream: Upstream) -> list[str]:
             f"its token count was lost, so no requests are sent to it; `poolhouse upstream change {name} "
             "--forget-spent` resets the count"
         )
+    may = " and ".join(
+        words
+        for words, is_allowed in (
+            ("answer your own questions", upstream.chats),
+            ("continue answers that the pool cannot finish", upstream.continues),
+        )
+        if is_allowed
+    )
     return [
         f"{name}, at {terminal_text.name(upstream.url)}, {state}.",
+        *([f"  It may {may}."] if may else []),
         f"  Models: {models}; {spent}. Key: {KEY_STATES[upstream.has_key]}.",
         *(
             f"  Measured {_day(speed.at)} with {terminal_text.name(model)}: {_speed_words(speed)}."

@@ -185,7 +185,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         download_unknown file_is_folder file_missing file_odd file_unreadable found_not_here host_not_left_out
         hours_odd hub_name_odd interface_not_own interface_unknown last_load_failed lend_more_than_there
         lend_threads_more lend_too_little link_limit_low machine_ambiguous machine_unknown max_tokens_low
-        model_ambiguous model_builtin model_elsewhere model_in_use model_inexact model_name_odd model_not_pulled
+        model_ambiguous model_builtin server_consent model_in_use model_inexact model_name_odd model_not_pulled
         model_unknown model_unknown_near models_enough models_folder_file models_folder_inside models_folder_nested
         models_folder_new models_folder_none models_folder_odd models_not_pulled name_empty name_taken
         move_none no_pairing_window nobody_to_ask nothing_loaded phone_code_wrong phone_model_gone phone_unknown
@@ -219,6 +219,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         download_no_room helps_context helps_here helps_limit helps_machine helps_nothing helps_smaller
         history_full host_over_limit host_short_of_ends host_too_small machine_too_small models_move_no_room
         no_room_left pool_in_pieces pool_too_small recovery_short recovery_short_here recovery_waited
+        recovery_given_over
         speed_no_room whole_over_limit whole_too_big
         """,
     ),
@@ -362,6 +363,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         log_model_goes_on_after log_model_lost log_model_mended log_model_mended_late log_model_ready
         log_model_stopped log_model_unloaded log_model_with log_model_without log_node_newer log_node_started
         log_node_update_asked
+        server_answers answer_by_server answer_pool_then_server answer_server_then_pool
         log_node_pack_copied log_node_upstream log_node_uncounted log_machine_doubts_lost log_node_interfaces_lost
         log_node_phones_lost
         log_node_journal_lost log_node_pins_lost machine_replaced pace_link pace_machine pace_memory

@@ -272,6 +272,7 @@ class ChatApiService:
 
     async def _with_upstreams(self, how: Callable[[dict[str, Upstream]], dict[str, Upstream]]) -> None:
         await self._save(lambda now: msgspec.structs.replace(now, upstreams=how(now.upstreams)))
+        self.upstreams.changed()
 
     async def _save(self, how: Callable[[ApiSettings], ApiSettings]) -> None:
         async with self._changing:

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from app.api import requests
+from app.api.chat_api import OtherServer, UpstreamMeasured, UpstreamTest
 from app.api.chat_api import Upstream as UpstreamState
-from app.api.chat_api import UpstreamMeasured, UpstreamTest
 from app.core.errors import BadInput, Reason, Refused
 from app.gateway.upstreams.upstream_speed import UpstreamSpeeds
 from app.gateway.upstreams.upstreams import Upstreams
@@ -40,6 +40,22 @@ class UpstreamAdmin:
     ) -> None:
         self._upstreams, self._speeds, self._now, self._save = upstreams, speeds, now, save
 
+    def turned_on(self) -> list[OtherServer]:
+        """Return the upstreams that are on, for the map and the lists of models."""
+        return [
+            OtherServer(
+                name=name,
+                models=list(upstream.models),
+                chats=upstream.chats,
+                continues=upstream.continues,
+                answering=self._upstreams.n_answering(name),
+                last_contact=self._upstreams.last_contact.get(name),
+                speeds={model: speed for model, speed in self._speeds.of(name).items() if model in upstream.models},
+            )
+            for name, upstream in sorted(self._now().items())
+            if upstream.on
+        ]
+
     async def state(self) -> list[UpstreamState]:
         """Return all upstreams, without their keys. `has_key` is None if the key store cannot be opened."""
         configured = self._now()
@@ -57,6 +73,8 @@ class UpstreamAdmin:
                 own_certificate=bool(upstream.certificate),
                 has_key=None if keys is None else name in keys,
                 speeds={model: speed for model, speed in self._speeds.of(name).items() if model in upstream.models},
+                chats=upstream.chats,
+                continues=upstream.continues,
             )
             for name, upstream in sorted(configured.items())
         ]
@@ -96,6 +114,8 @@ class UpstreamAdmin:
         was = self._known(name)
         changes: dict[str, object] = {} if order.on is None else {"on": order.on}
         changes |= {} if order.cap_tokens is None else {"cap_tokens": order.cap_tokens}
+        changes |= {} if order.chats is None else {"chats": order.chats}
+        changes |= {} if order.continues is None else {"continues": order.continues}
         if order.forget_spent:
             await self._upstreams.reset_spent(name)
         new = msgspec.structs.replace(was, **changes)

@@ -137,6 +137,7 @@ class UpstreamChoice:
     name: str
     upstream: Upstream
     model: str  # its name on that server
+    here: str = ""  # its local name
 
 
 class Upstreams:
@@ -153,15 +154,51 @@ class Upstreams:
         self.spent = self._loaded()
         self.node_mark = secrets.token_hex(8)  # identifies this node in forwarded requests without revealing it
         self.last_contact: dict[str, float] = {}  # time of the last answer since the start
+        self.changed: Callable[[], None] = lambda: None  # called when an answer begins or ends, and after a contact
         self._reserved = Counter[str]()
+        self._answering = Counter[str]()
         self._saving = asyncio.Lock()
+
+    def n_answering(self, name: str) -> int:
+        """Return the number of answers in progress at an upstream."""
+        return self._answering[name]
 
     def choose(self, model: str) -> UpstreamChoice | None:
         """Return the first upstream that is on, offers this model and has tokens left, or None."""
         for name, upstream in self._choice().items():
             if upstream.on and model in upstream.models and self._left(name, upstream) > 0:
-                return UpstreamChoice(name, upstream, upstream.models[model])
+                return UpstreamChoice(name, upstream, upstream.models[model], model)
         return None
+
+    def named(self, reference: str) -> UpstreamChoice | None:
+        """Return the upstream of a reference such as `MODEL@NAME`, or the first one with a model of this name.
+
+        Return None if none that is on has it. Raises BadInput or Busy if the named one has no tokens left.
+        """
+        model, _, name = reference.rpartition("@")
+        upstream = self._choice().get(name)
+        if upstream is None or not upstream.on or model not in upstream.models:
+            return self.choose(reference)
+        self.require_left(name, upstream, 1)
+        return UpstreamChoice(name, upstream, upstream.models[model], model)
+
+    def continuing(self, model: str) -> UpstreamChoice | None:
+        """Return the first upstream that has this model and may continue answers that the pool cannot finish."""
+        for name, upstream in self._choice().items():
+            may = upstream.on and upstream.continues and model in upstream.models
+            if may and self._left(name, upstream) > 0:
+                return UpstreamChoice(name, upstream, upstream.models[model], model)
+        return None
+
+    async def ready_to_continue(self, model: str) -> UpstreamChoice | None:
+        """Return the upstream that may continue an answer and responds now, or None. This costs no tokens."""
+        chosen = self.continuing(model)
+        if chosen is not None:
+            try:
+                await self.list_models(chosen.name, chosen.upstream)
+            except (Unreachable, Busy):
+                return None
+        return chosen
 
     def explain_missing(self, model: str, error: AppError) -> None:
         """Raise a more helpful error than `error` if an upstream offers this model.
@@ -199,6 +236,8 @@ class Upstreams:
         guess, answer_so_far = _guessed_tokens(api_request), UpstreamAnswer(index)
         most = self._most(chosen, api_request, guess)
         self._reserved[chosen.name] += guess + most
+        self._answering[chosen.name] += 1
+        self.changed()
         try:
             asking = self._ask_upstream(
                 chosen, api_request, most, answer_so_far, request, ",".join((*forwarded_by, self.node_mark))
@@ -222,6 +261,8 @@ class Upstreams:
         finally:
             self._reserved[chosen.name] -= guess + most
             self._reserved += Counter()  # remove upstreams without reserved tokens
+            self._answering[chosen.name] -= 1
+            self.changed()
             cost = (answer_so_far.prompt_tokens or (guess if answer_so_far.is_taken else 0)) + answer_so_far.tokens
             on_cost(cost)
             await self._spend(chosen, cost, request, note=note)
@@ -282,6 +323,7 @@ class Upstreams:
                 ) as answer,
             ):
                 self.last_contact[name] = time.time()
+                self.changed()
                 await _check(name, answer)
                 body = await whole_body(answer.content, answer.content_length, MOST_LINE_BYTES)
                 return [model.id for model in decode(body, _Models).data]

@@ -10,6 +10,7 @@ from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QAccessible, QShowEvent
 from PySide6.QtWidgets import QButtonGroup, QComboBox, QSizePolicy, QStackedWidget, QToolButton, QWidget
 
+from app.api.chat_api import OtherServer
 from app.gui.api.node_state import GONE
 from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import LOG_PAGE
@@ -41,6 +42,7 @@ from app.gui.pool.machine_facts import (
 from app.gui.pool.map.map_view import MapView
 from app.gui.pool.pool_actions import MachineActions, ModelActions
 from app.gui.pool.pool_tables import LinkTable, MachineTable
+from app.gui.pool.server_table import ServerTable
 from app.gui.widgets.buttons import IconButton, ToolButton, button
 from app.gui.widgets.fields import DropDown
 from app.gui.widgets.flow import Flow
@@ -105,8 +107,9 @@ class HouseholdViews(QStackedWidget):
         self._theme = services.theme
         self.map = MapView(services.theme, services.motion)
         self.table, self.links = MachineTable(services.theme), LinkTable(services.theme)
+        self.servers = ServerTable(services.theme)
         self.tables = QWidget()
-        self.tables.setLayout(column(self.table, self.links, gap=sizes.M))
+        self.tables.setLayout(column(self.table, self.links, self.servers, gap=sizes.M))
         self.away = EmptyState(
             self.tr("Waiting for the background service"),
             self.tr("Your household will appear when the background service responds."),
@@ -121,12 +124,17 @@ class HouseholdViews(QStackedWidget):
             view.menu_wanted.connect(self.menu_wanted)
 
     def show_household(
-        self, machines: Sequence[MachineFacts], active: frozenset[str], links: Sequence[LenderLink]
+        self,
+        machines: Sequence[MachineFacts],
+        active: frozenset[str],
+        links: Sequence[LenderLink],
+        servers: Sequence[OtherServer] = (),
     ) -> None:
         """Show the machines and the links between lenders. Highlight the machines in `active`."""
-        self.map.show_machines(machines, active, links)
+        self.map.show_machines(machines, active, links, servers)
         self.table.show_machines(machines)
         self.links.show_links(links)
+        self.servers.show_servers(servers)
 
     def show_view(self, name: str) -> None:
         """Show the map or the table. "" shows the note that the node is unavailable."""
@@ -135,8 +143,9 @@ class HouseholdViews(QStackedWidget):
             self.setCurrentWidget(view)
 
     def select(self, machine: str) -> None:
-        """Select a machine in both views. "" clears the selection."""
-        self.map.select(machine)
+        """Select a machine in both views. "" clears the selection, but leaves a selected server."""
+        if machine or not self.map.has_selected_server:
+            self.map.select(machine)
         self.table.select(machine)
 
     def focus(self, name: str) -> None:
@@ -416,7 +425,7 @@ class PoolPage(Page):
         self._show_model()
         is_other = is_foreign(snapshot, chosen.center)
         active = frozenset[str]() if is_other else active_of(snapshot, chosen.model)
-        self.views.show_household(self.machines, active, self.lender_links)
+        self.views.show_household(self.machines, active, self.lender_links, snapshot.servers)
         self.nearby.show_strangers(strangers_of(snapshot))
         self._inspect()
 

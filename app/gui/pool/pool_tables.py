@@ -386,18 +386,17 @@ def _measured(value: float | None, words_of: Callable[[float], str]) -> str:
 MOST_ROWS = 4  # visible rows
 
 
-class _SortedLinks(FactTable):
-    """The table of links between lenders, only a few rows high. Names of machines are the last to be elided."""
+class ShortTable(FactTable):
+    """A table that is only a few rows high. Names are the last to be elided."""
 
     name_share = 0.35
 
-    def __init__(self, theme: Theme, title: str) -> None:
-        model = FactModel(_link_columns(), lambda link: link.key, _link_tip)
+    def __init__(self, theme: Theme, model: FactModel, title: str) -> None:
         super().__init__(theme, model, title)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def show_links(self, links: Sequence[LenderLink]) -> None:
-        self._model.show_facts(links)
+    def show_facts(self, facts: Sequence[Any]) -> None:
+        self._model.show_facts(facts)
         self.fit_columns()
         self.updateGeometry()
 
@@ -417,12 +416,12 @@ class LinkTable(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         title = self.tr("Links between other machines")
-        self.table = _SortedLinks(theme, title)
+        self.table = ShortTable(theme, FactModel(_link_columns(), lambda link: link.key, _link_tip), title)
         self.setLayout(column(label(title, "muted"), self.table))
         self.hide()
 
     def show_links(self, links: Sequence[LenderLink]) -> None:
-        self.table.show_links(links)
+        self.table.show_facts(links)
         self.setVisible(bool(links))
 
 

@@ -69,6 +69,8 @@ class GenerationRequest:
     signs: Mapping[int, bytes] = field(default_factory=dict)  # texts of control tokens that the answer may contain
     came_at: float = field(default_factory=time.monotonic)
     read: Callable[[int], None] | None = None  # see Request.read
+    # called with the model's name, the rendered prompt of a chat and the texts of the model's control tokens
+    on_prompt: Callable[[str, str, tuple[str, ...]], None] | None = None
     pictures: Mapping[str, bytes] = field(default_factory=dict)  # files, by the markers in the messages (pictures.py)
 
 
@@ -240,6 +242,8 @@ class Completer:
             begun_at=self._beginnings.of(question),
             apart=tuple(seen),
         )
+        if question.on_prompt is not None and not seen:
+            question.on_prompt(self._name, await self._without_bos(prompt.text), self._text.vocabulary.markers)
         ids, pictures = place_pictures(prompt, seen) if seen else (prompt.ids, ())
         said, thought = _begun(question.messages or ())
         if said or thought:
@@ -250,6 +254,16 @@ class Completer:
         notes += ["template_without_tools"] if "tools" in prompt.folded else []
         where = replace(where, keeps_calls=bool(question.tools))
         return _Prompt(ids, where, tuple(notes), "" if said else thought, pictures)
+
+    async def _without_bos(self, text: str) -> str:
+        """Return a rendered prompt without the token that the model's tokenizer adds before every text."""
+        vocabulary = self._text.vocabulary
+        if not vocabulary.adds_bos:
+            return text
+        for marker in vocabulary.markers:
+            if text.startswith(marker) and await self.control_token(marker) == vocabulary.bos:
+                return text.removeprefix(marker)
+        return text
 
     async def _seen(self, files: Mapping[str, bytes]) -> dict[str, PicturePlacement]:
         """Return the tokens and rows that represent each picture in the prompt, by marker. Raises BadInput or

@@ -5,13 +5,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.api import plans, requests, responses
 from app.api.responses import Answer, AnsweredBy, AnswerLine, WaitingPlace
 from app.catalog.shelf import GUIDE
 from app.core.errors import BadInput, Reason
-from app.core.nearest_names import MODEL_UNKNOWN
 from app.core.planner.placement import Forecast, PlannedStage
 from app.core.reasons import said, sentence_for
 from app.core.recovery.recovery import Recovered
@@ -26,9 +25,6 @@ from app.node.snapshot import describe_stage
 # The parts of an answer: a load that precedes it, a notice that another model answers, the loss of a machine, a place
 # in the line of a host, text, and the end.
 AnswerPart = plans.Progress | AnsweredBy | plans.Notice | WaitingPlace | Delta | Answer
-
-if TYPE_CHECKING:
-    from app.gateway.upstreams.upstreams import UpstreamChoice
 
 
 def generation_request(order: requests.Ask) -> GenerationRequest:
@@ -100,26 +96,6 @@ def substitution_notice(named: str | None, model: str) -> str:
     if not named:
         return sentence_for("guide_answers") if model == GUIDE else ""
     return "" if named.casefold() == model.casefold() else sentence_for("name_means", name=named, model=model)
-
-
-async def explain_upstream_only(
-    work: AsyncGenerator[AnswerPart, None], model: str, serving: Callable[[str], UpstreamChoice | None]
-) -> AsyncGenerator[AnswerPart, None]:
-    """Yield the parts of an answer. Raises the errors of `work`.
-
-    If only an upstream has the model, raise an error that explains that text entered in this app is never sent to
-    an upstream.
-    """
-    try:
-        async with aclosing(work) as parts:
-            async for part in parts:
-                yield part
-    except BadInput as error:
-        is_unknown = error.reason.code in (*MODEL_UNKNOWN, "machine_unknown")  # names of models there may contain "@"
-        there = serving(model) if is_unknown else None
-        if there is None:
-            raise
-        raise BadInput("model_elsewhere", name=model, upstream=there.name) from None
 
 
 async def answer_lines(work: AsyncGenerator[AnswerPart, None]) -> AsyncGenerator[AnswerLine, None]:

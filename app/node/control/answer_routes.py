@@ -11,8 +11,9 @@ from app.api import requests
 from app.api.responses import AnsweredBy, AnswerKeys, EmptyResponse, TokenCount
 from app.core.errors import BadInput
 from app.core.reasons import said
+from app.gateway.upstreams.server_answers import NotePrompt, ServerAnswers
 from app.gateway.upstreams.upstreams import Upstreams
-from app.node.control.answer_conversion import answer_lines, explain_upstream_only
+from app.node.control.answer_conversion import answer_lines
 from app.node.control.json_bodies import answer, body, stream
 from app.node.models.detached_answers import DetachedAnswers, Parts
 from app.node.models.household_models import HouseholdModels
@@ -25,7 +26,8 @@ class AnswerRoutes:
     def __init__(
         self, models: ModelManager, household_models: HouseholdModels, upstreams: Upstreams, kept: DetachedAnswers
     ) -> None:
-        self._models, self._household_models, self._upstreams = models, household_models, upstreams
+        self._models, self._household_models = models, household_models
+        self._servers = ServerAnswers(upstreams, self._parts, self._has_model)
         self._kept = kept
 
     def routes(self) -> list[web.RouteDef]:
@@ -65,15 +67,19 @@ class AnswerRoutes:
         return answer(TokenCount(await running.completer.count(order.text)))
 
     def _answer(self, order: requests.Ask) -> Parts:
-        return explain_upstream_only(self._parts(order), order.model or "", self._upstreams.choose)
+        return self._servers.answer(order)
 
-    async def _parts(self, order: requests.Ask) -> Parts:
+    async def _has_model(self, name: str) -> bool:
+        """Return whether this machine has this model, loaded or as a file."""
+        return self._models.loaded.named(name) is not None or await self._household_models.has_file(name)
+
+    async def _parts(self, order: requests.Ask, on_prompt: NotePrompt) -> Parts:
         """Yield the parts of an answer from this machine, or from the host that has the model loaded."""
         there = await self._household_models.destination(order.model or "")
         if notice := self._household_models.replacement_notice(there):
             yield AnsweredBy(there.model, said(notice), notice)
         if there.host is None:
-            work = self._models.ask(msgspec.structs.replace(order, model=there.model or None))
+            work = self._models.ask(msgspec.structs.replace(order, model=there.model or None), on_prompt)
         else:
             work = self._household_models.ask(order, there)
         async with aclosing(work) as parts:

@@ -52,7 +52,8 @@ class _DetachedAnswer:
 
     def so_far(self) -> list[AnswerPart]:
         delta = Delta("".join(self.pieces), tuple(self.token_ids), thought="".join(self.thoughts))
-        return [*([delta] if self.token_ids else ()), *([self.latest] if self.latest else ())]
+        has_any = bool(self.token_ids or delta.text or delta.thought)  # another server's text has no ids
+        return [*([delta] if has_any else ()), *([self.latest] if self.latest else ())]
 
     def end(self, over_s: float) -> None:
         self.over_s = over_s

@@ -130,7 +130,7 @@ class HouseholdModels:
     ) -> None:
         self._network, self._household, self._model_manager = network, household, model_manager
         self._rights, self._notice, self._changed = household.rights, notice, changed
-        self._has_file, self._group = has_file, group
+        self.has_file, self._group = has_file, group
         self._waiting: dict[object, WaitingChat] = {}  # requests of this machine that wait at a host
 
     def answering_hosts(self) -> list[str] | None:
@@ -194,7 +194,7 @@ class HouseholdModels:
         if name in self._own() or name == GUIDE:
             return Destination(None, model)
         pair = next((pair for pair in self._shared() if pair[1].name == name), None)
-        if pair is None or await self._has_file(name):  # another machine may claim any name
+        if pair is None or await self.has_file(name):  # another machine may claim any name
             return Destination(None, model)
         return self._destination(*pair)
 
@@ -407,7 +407,7 @@ class HouseholdModels:
         pairs = (pair for pair in self._shared() if pair[1].name == model and pair[0].id != gone)
         if (pair := next(pairs, None)) is not None:
             return replace(self._destination(*pair), instead_of=host)
-        if not own and await self._has_file(model):
+        if not own and await self.has_file(model):
             return Destination(None, model, host)
         remaining = [client for client in self.hosts() if client.host.id != gone]
         if (host_with_file := _best(model, await _all_offers(remaining))) is not None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, aclosing, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -47,6 +48,7 @@ Order = TypeVar("Order", bound=requests.PlanModel)
 log = logging.getLogger(__name__)
 
 Known = tuple[str, int, int, str, str]  # name, lent bytes, used bytes, lending state, engine
+OnPrompt = Callable[[str, str, tuple[str, ...]], None]
 Ask = Callable[[Placement], Awaitable[GenerationRequest]]
 STOPPED = frozenset({"load_stopped", "node_stops"})  # reasons of loads that were stopped on purpose
 
@@ -269,11 +271,14 @@ class ModelManager:
         self._loads.close()
         self._stop_placements()
 
-    def ask(self, order: requests.Ask) -> AsyncGenerator[AnswerPart, None]:
-        """Yield the parts of one answer: progress if a model must be loaded first, then deltas and a summary."""
+    def ask(self, order: requests.Ask, on_prompt: OnPrompt | None = None) -> AsyncGenerator[AnswerPart, None]:
+        """Yield the parts of one answer: progress if a model must be loaded first, then deltas and a summary.
+
+        on_prompt: see GenerationRequest. It is not called for answers that may call tools.
+        """
         if uses_tools(order):
             return answer_with_tools(order, self.answer)
-        return self.answer(order.model, for_every_model(generation_request(order)))
+        return self.answer(order.model, for_every_model(replace(generation_request(order), on_prompt=on_prompt)))
 
     async def answer(self, name: str | None, ask: Ask, *, may_load: bool = True) -> AsyncGenerator[AnswerPart, None]:
         """Yield the parts of an answer.

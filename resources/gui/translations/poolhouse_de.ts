@@ -7753,6 +7753,72 @@
     </message>
 </context>
 <context>
+    <name>ServerItem</name>
+    <message>
+        <source>Answering now: {count}</source>
+        <translation>Antwortet gerade: {count}</translation>
+    </message>
+    <message>
+        <source>Last reached at {time}</source>
+        <translation>Zuletzt erreicht: {time}</translation>
+    </message>
+    <message>
+        <source>No faster with several at once</source>
+        <translation>Mit mehreren zugleich nicht schneller</translation>
+    </message>
+    <message>
+        <source>Not reached since the start</source>
+        <translation>Seit dem Start nicht erreicht</translation>
+    </message>
+    <message>
+        <source>Serves {models}</source>
+        <translation>Bietet {models}</translation>
+    </message>
+    <message>
+        <source>Speed not measured</source>
+        <translation>Geschwindigkeit nicht gemessen</translation>
+    </message>
+    <message>
+        <source>another server</source>
+        <translation>anderer Server</translation>
+    </message>
+    <message>
+        <source>{speed} with {streams} at once</source>
+        <translation>{speed} bei {streams} zugleich</translation>
+    </message>
+    <message>
+        <source>{speed}, first token after {first}</source>
+        <translation>{speed}, erstes Token nach {first}</translation>
+    </message>
+</context>
+<context>
+    <name>ServerTable</name>
+    <message>
+        <source>Contact</source>
+        <translation>Kontakt</translation>
+    </message>
+    <message>
+        <source>One answer</source>
+        <translation>Eine Antwort</translation>
+    </message>
+    <message>
+        <source>Other servers</source>
+        <translation>Andere Server</translation>
+    </message>
+    <message>
+        <source>Server</source>
+        <translation>Server</translation>
+    </message>
+    <message>
+        <source>Serves</source>
+        <translation>Bietet</translation>
+    </message>
+    <message>
+        <source>Several at once</source>
+        <translation>Mehrere zugleich</translation>
+    </message>
+</context>
+<context>
     <name>Session</name>
     <message numerus="yes">
         <source>%n older message(s) left out because the context is full.</source>

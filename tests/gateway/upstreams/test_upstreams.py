@@ -21,6 +21,9 @@ from tests.gateway.gate_calls import ASK, CHAT
 from tests.gateway.test_spending import There
 from tests.node.pool import Json, node
 
+PICTURE = (  # one gray pixel
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
+)
 HEADER = "X-Poolhouse-Upstream"
 FAR = ASK | {"model": "far/guide", "max_tokens": 5}
 
@@ -157,11 +160,20 @@ async def test_what_is_wrong_with_one_is_said_and_how_it_is_tested(
     assert words.endswith(f"`poolhouse upstream test odd --home {api.node.root}`.")
 
 
-async def test_what_a_person_asks_here_goes_to_none_and_that_is_said(api: Open, barn: str) -> None:
+async def test_what_a_person_asks_here_goes_there_only_once_allowed(api: Open, barn: str) -> None:
     async with api.node.client() as client:
-        for model, code in (("far/guide", "model_elsewhere"), ("nowhere", "model_unknown")):
+        for model, code in (("far/guide", "server_consent"), ("nowhere", "model_unknown")):
             with pytest.raises(BadInput, match=code):
                 await client.work("POST", "/ask", {"prompt": "Hello", "model": model})
+        await client.post("/api/upstreams/barn", {"chats": True})
+        order = {"prompt": "How do I add a computer?", "model": "far/guide@barn", "max_tokens": 5}
+        done = await client.work("POST", "/ask", order)
+        assert (done["model"], done["tokens_elsewhere"], done["token_ids"]) == ("far/guide@barn", 5, [])
+        assert [note["code"] for note in done["notes_facts"]] == ["answer_by_server"]
+        assert done["text"]
+        picture = {"role": "user", "content": "What is this?", "pictures": [PICTURE]}
+        with pytest.raises(BadInput, match="picture_upstream"):
+            await client.work("POST", "/ask", {"messages": [picture], "model": "far/guide"})
 
 
 async def reached(api: Open, name: str) -> Any:

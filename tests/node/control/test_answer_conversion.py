@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from types import SimpleNamespace
-from typing import Any
-
 import msgspec
 import pytest
 
 from app.api.plans import Notice, Progress
 from app.api.responses import Answer, AnsweredBy, AnswerLine
-from app.core.errors import BadInput
 from app.inference.pipeline.completion import Delta
-from app.node.control.answer_conversion import AnswerPart, explain_upstream_only, line_of, part_of
+from app.node.control.answer_conversion import AnswerPart, line_of, part_of
 
 PARTS: list[tuple[str, AnswerPart]] = [
     ("progress", Progress("loading", "den", 1, 2, "bytes")),
@@ -39,18 +34,3 @@ def test_log_probabilities_stay_in_the_node() -> None:
 
 def test_a_line_of_a_later_version_holds_no_part() -> None:
     assert part_of(msgspec.json.decode(b'{"something new": 1}', type=AnswerLine)) is None
-
-
-@pytest.mark.parametrize("code", ["model_unknown", "machine_unknown"])
-async def test_a_model_that_only_another_server_has_is_named_so(code: str) -> None:
-    """Its name may contain an at sign, so that it looks like a model of another machine."""
-
-    async def work() -> AsyncGenerator[AnswerPart, None]:
-        if code:
-            raise BadInput(code)
-        yield Delta("", ())
-
-    server: Any = SimpleNamespace(name="barn")
-    for serving, expected in ((lambda _: server, "model_elsewhere"), (lambda _: None, code)):
-        with pytest.raises(BadInput, match=expected):
-            await anext(explain_upstream_only(work(), "@cf/model", serving))

@@ -64,7 +64,7 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     def of(cls, answer: Answer) -> AnswerStats:
         """Return the statistics of a finished answer."""
         shared = set(cls.__struct_fields__) & set(answer.__struct_fields__)
-        return cls(tokens=len(answer.token_ids), **{name: getattr(answer, name) for name in shared})
+        return cls(tokens=answer.n_tokens, **{name: getattr(answer, name) for name in shared})
 
     @classmethod
     def stored(cls, details: Mapping[str, Any]) -> AnswerStats:

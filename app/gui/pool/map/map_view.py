@@ -9,6 +9,7 @@ from PySide6.QtCore import QPoint, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QGraphicsScene, QGraphicsView
 
+from app.api.chat_api import OtherServer
 from app.gui.look import sizes
 from app.gui.look.accessibility import announce
 from app.gui.look.motion import Motion
@@ -18,10 +19,12 @@ from app.gui.pool.machine_facts import LenderLink, MachineFacts
 from app.gui.pool.map.card_item import CardItem, card_sizes, has_note
 from app.gui.pool.map.link_items import LenderLine, LinkLine, Plate, Traffic, plate_size, route_path
 from app.gui.pool.map.map_layout import FittedLayout, LenderPairs, MapPositions, Rect, Size, Sizes, fit_layout
+from app.gui.pool.map.server_item import ServerItem, server_rows, server_size
 
 SMALLEST_ZOOM = 11 / sizes.CAPTION  # keeps text at 11 pixels or more
 ZOOMS = (1.4, 1.3, 1.2, 1.1, 1.0, SMALLEST_ZOOM)  # the largest one that shows everything is used
 EDGE = sizes.M
+SERVER_GAP = sizes.L
 # the number of links between five lenders; with more, only those of the selected lender are drawn
 MOST_LENDER_LINES = 10
 Key = Qt.Key
@@ -46,6 +49,8 @@ class MapView(QGraphicsView):
         self._cards: dict[str, CardItem] = {}
         self._lines: dict[str, LinkLine] = {}
         self._plates: dict[str, Plate] = {}
+        self._servers: tuple[OtherServer, ...] = ()
+        self._server_items: dict[str, ServerItem] = {}  # by the key of the card
         self._lender_links: tuple[LenderLink, ...] = ()
         self._lender_lines: dict[str, LenderLine] = {}
         self._selected = ""
@@ -64,16 +69,24 @@ class MapView(QGraphicsView):
     def selected(self) -> str:
         return self._selected
 
+    @property
+    def has_selected_server(self) -> bool:
+        """Return whether the selected card is that of another server."""
+        return self._selected in self._server_items
+
     def show_machines(
         self,
         machines: Sequence[MachineFacts],
         active: frozenset[str] = frozenset(),
         lender_links: Sequence[LenderLink] = (),
+        servers: Sequence[OtherServer] = (),
     ) -> None:
-        """Show the machines, the first one in the center. Those in `active` are computing an answer."""
-        now = tuple(machines), active, tuple(lender_links)
-        if now != (self._machines, self._active, self._lender_links):
-            self._machines, self._active, self._lender_links = now
+        """Show the machines, the first one in the center. Those in `active` are computing an answer. Other servers
+        stand below them.
+        """
+        now = tuple(machines), active, tuple(lender_links), tuple(servers)
+        if now != (self._machines, self._active, self._lender_links, self._servers):
+            self._machines, self._active, self._lender_links, self._servers = now
             self._draw()
 
     def select(self, machine: str) -> None:
@@ -81,11 +94,14 @@ class MapView(QGraphicsView):
         if machine != self._selected:
             self._selected = machine
             self._draw()
-            card = self._cards.get(machine)
-            self.setAccessibleDescription(self._description(machine, card.lines) if card else self._instructions())
+            card, server = self._cards.get(machine), self._server_items.get(machine)
+            lines = card.lines if card else server.lines if server else ()
+            self.setAccessibleDescription(self._description(machine, lines) if lines else self._instructions())
+            if server is not None and self.hasFocus():
+                announce(self, ", ".join(server.lines[:2]))
             if card is not None and card.facts is not None and self.hasFocus():
                 announce(self, f"{card.facts.name}, {machine_words.state_badge(card.facts).word}")
-            self.chosen.emit(machine)
+            self.chosen.emit("" if server else machine)
 
     def _instructions(self) -> str:
         return self.tr("Use the arrow keys to select a machine. The table shows the same details.")
@@ -119,9 +135,38 @@ class MapView(QGraphicsView):
             room, chosen = self.places.cards[0].w, self._selected in link.ends
             self._lender_line(link.key).follow(link, line, room, chosen=chosen)
         self.traffic.show_on(paths)
-        self._fit(self.places.bounds, layout.zoom)
-        if self._selected in self._cards:
-            self.ensureVisible(self._cards[self._selected])
+        self._fit(self._draw_servers(self.places.bounds, layout.zoom), layout.zoom)
+        if (item := self._item(self._selected)) is not None:
+            self.ensureVisible(item)
+
+    def _draw_servers(self, bounds: Rect, zoom: float) -> Rect:
+        """Draw the servers' cards in rows below the machines. Return the bounds of everything."""
+        names = {server_key(server) for server in self._servers}
+        for key in self._server_items.keys() - names:
+            self.scene().removeItem(self._server_items.pop(key))
+        if not self._servers:
+            return bounds
+        gap = self._theme.px(SERVER_GAP)
+        width = max(bounds.w, (self.maximumViewportSize().width() - 2 * self._theme.px(EDGE)) / zoom)
+        places = server_rows(len(self._servers), server_size(self._theme), width, gap)
+        middle, top = bounds.x + bounds.w / 2, bounds.bottom + gap
+        for server, place in zip(self._servers, places, strict=True):
+            key = server_key(server)
+            if key not in self._server_items:
+                self._server_items[key] = ServerItem(self._theme)
+                self.scene().addItem(self._server_items[key])
+            spot = replace(place, x=middle + place.x, y=top + place.y)
+            self._server_items[key].show_server(server, spot, selected=key == self._selected)
+        left = min(bounds.x, *(middle + place.x for place in places))
+        right = max(bounds.right, *(middle + place.right for place in places))
+        return Rect(left, bounds.y, right - left, top + places[-1].bottom - bounds.y)
+
+    def _servers_height(self, width: float) -> float:
+        """Return the height that the servers' rows take, at the given width."""
+        if not self._servers:
+            return 0.0
+        gap = self._theme.px(SERVER_GAP)
+        return server_rows(len(self._servers), server_size(self._theme), width, gap)[-1].bottom + gap
 
     def _visible_lender_links(self) -> list[LenderLink]:
         """Return the links between lenders to draw: all if there are few, otherwise only the selected machine's."""
@@ -134,21 +179,25 @@ class MapView(QGraphicsView):
     def _fit_layout(self, drawn: Sequence[LenderLink]) -> FittedLayout:
         whole, edge = self.maximumViewportSize(), 2 * self._theme.px(EDGE)
         room = Size(whole.width() - edge, whole.height() - edge)
+        room = replace(room, h=max(1.0, room.h - self._servers_height(room.w)))
+        zooms = tuple(zoom for zoom in ZOOMS if zoom <= 1) if self._servers else ZOOMS  # else their rows take more
         full, small = self._sizes(compact=False), self._sizes(compact=True)
         n_lenders = len(self._machines) - 1
         number = {machine.id: number for number, machine in enumerate(self._machines[1:])}
         pairs = tuple((number[link.ends[0]], number[link.ends[1]]) for link in drawn)
         lender_pairs = LenderPairs(pairs, few=not self._lender_links or _pairs(n_lenders) <= MOST_LENDER_LINES)
-        layout = fit_layout(n_lenders, full, small, room, ZOOMS, lender_pairs)
+        layout = fit_layout(n_lenders, full, small, room, zooms, lender_pairs)
         if not layout.fits(room):
             beside = self.verticalScrollBar().sizeHint().width()
-            layout = fit_layout(n_lenders, full, small, replace(room, w=room.w - beside), ZOOMS, lender_pairs)
+            layout = fit_layout(n_lenders, full, small, replace(room, w=room.w - beside), zooms, lender_pairs)
         self._show_bars(layout, room)
         return layout
 
     def _show_bars(self, layout: FittedLayout, room: Size) -> None:
         """Show the scroll bars that are needed. Each one reduces the space in the other direction."""
         bounds, on = layout.places.bounds, Qt.ScrollBarPolicy.ScrollBarAsNeeded
+        room = replace(room, h=room.h + self._servers_height(room.w))
+        bounds = replace(bounds, h=bounds.h + self._servers_height(room.w / layout.zoom))
         off = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
         high = bounds.h * layout.zoom > room.h
         beside = self.verticalScrollBar().sizeHint().width() if high else 0
@@ -265,7 +314,7 @@ class MapView(QGraphicsView):
     def _at(self, where: QPoint) -> str:
         """Return the ID of the machine whose card or plate is at this point, or ""."""
         hit = self.itemAt(where)
-        for drawn in (self._cards, self._plates):
+        for drawn in (self._cards, self._plates, self._server_items):
             for key, item in drawn.items():
                 if item is hit:
                     return key
@@ -273,13 +322,13 @@ class MapView(QGraphicsView):
 
     def _step(self, right: int, down: int) -> None:
         """Select the nearest card in the given direction."""
-        current = self._cards.get(self._selected)
+        current = self._item(self._selected)
         if current is None:
             self.select(self._machines[0].id if self._machines else "")
             return
         start = current.sceneBoundingRect().center()
         best, nearest = "", 0.0
-        for key, card in self._cards.items():
+        for key, card in (*self._cards.items(), *self._server_items.items()):
             route = card.sceneBoundingRect().center() - start
             ahead = right * route.x() + down * route.y()
             aside = abs(route.y() if right else route.x())
@@ -287,7 +336,17 @@ class MapView(QGraphicsView):
                 best, nearest = key, ahead + 2 * aside
         if best:
             self.select(best)
-            self.ensureVisible(self._cards[best])
+            if (item := self._item(best)) is not None:
+                self.ensureVisible(item)
+
+    def _item(self, key: str) -> CardItem | ServerItem | None:
+        """Return the card of a machine or a server."""
+        return self._cards.get(key) or self._server_items.get(key)
+
+
+def server_key(server: OtherServer) -> str:
+    """Return the key of a server's card, which no machine has."""
+    return f"server {server.name}"
 
 
 def _pairs(n_lenders: int) -> int:
