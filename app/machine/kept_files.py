@@ -33,7 +33,14 @@ DEFAULT_BYTES = 4 << 30
 DISK_SHARE = 0.05  # of what is free on the disk
 UNUSED_S = 14 * 86400.0  # a file that was not used for so long is deleted
 PART = ".part"
+OWN = "own"  # the folder of this machine's own prompts
 _NAME = re.compile(r"[0-9a-f]{64}")
+
+
+def _remove_folder(folder: Path) -> None:
+    """Delete a folder with all that is in it. Raises OSError if something remains."""
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
 
 
 class DamagedFile(Exception):
@@ -159,16 +166,19 @@ class KeptFiles:
         return min(DEFAULT_BYTES, int(DISK_SHARE * free_bytes))
 
     def write(self, owner: str, name: str, key: bytes, positions: int, total_bytes: int, limit: int) -> SealedWriter:
-        """Begin a file, after deleting the least recently used ones to make room.
+        """Begin a file, after deleting the least recently used ones to make room. This machine's own files make room
+        only for its own.
 
         Raises OSError if it cannot fit.
 
         limit: the maximum size of all files together (see `limit_bytes`).
         """
         n_pieces = 1 + -(-total_bytes // PIECE_BYTES)
-        if total_bytes + n_pieces * TAG_BYTES > limit:
+        most_bytes = limit - total_bytes - n_pieces * TAG_BYTES
+        if most_bytes < 0:
             raise OSError("the state is larger than all states may be")
-        self.trim(limit - total_bytes - n_pieces * TAG_BYTES)
+        if self.trim(most_bytes, spares_own=owner != OWN) > most_bytes:
+            raise OSError("this machine's own states take all the room")
         path = self._path(owner, name)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return SealedWriter(path, key, positions, total_bytes)
@@ -198,27 +208,34 @@ class KeptFiles:
         self._path(owner, name).unlink(missing_ok=True)
 
     def remove_owner(self, owner: str) -> None:
-        """Delete all files of a host that was removed from the household."""
-        shutil.rmtree(self._folder / owner, ignore_errors=True)
+        """Delete all files of a host that was removed from the household. Raises OSError."""
+        _remove_folder(self._folder / owner)
 
     def remove_all(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Delete all files. Raises OSError if one remains."""
+        _remove_folder(self._folder)
 
     def owners(self) -> list[str]:
         """Return the owners that have files, other than this machine."""
         return [path.name for path in self._folder.glob("*") if path.is_dir() and _NAME.fullmatch(path.name)]
 
-    def trim(self, most_bytes: int) -> None:
-        """Delete long unused files, then the least recently used ones until the rest fits into `most_bytes`."""
-        held = sorted(self._held(), key=lambda file: file.used_at)
+    def trim(self, most_bytes: int, *, spares_own: bool = False) -> int:
+        """Delete long unused files, then others until the rest fits into `most_bytes`. Return the size of the rest.
+
+        The files of other hosts are deleted before this machine's own, and the least recently used ones first.
+
+        spares_own: whether to delete none of this machine's own files, except long unused ones.
+        """
+        held = sorted(self._held(), key=lambda file: (file.path.parent.name == OWN, file.used_at))
         left = sum(file.n_bytes for file in held)
         oldest = time.time() - UNUSED_S
         for file in held:
-            if left <= most_bytes and file.used_at > oldest:
-                break
-            with suppress(OSError):  # in use, or the disk is read-only
-                file.path.unlink(missing_ok=True)
-                left -= file.n_bytes
+            may_go = left > most_bytes and not (spares_own and file.path.parent.name == OWN)
+            if may_go or file.used_at <= oldest:
+                with suppress(OSError):  # in use, or the disk is read-only
+                    file.path.unlink(missing_ok=True)
+                    left -= file.n_bytes
+        return left
 
     def clean(self) -> None:
         """Delete the incomplete files that remain from an earlier run of the node."""

@@ -13,15 +13,16 @@ from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from app.core.errors import AppError
-from app.machine.kept_files import DamagedFile, KeptFiles, SealedReader, SealedWriter
+from app.core.errors import AppError, Refused
+from app.core.reasons import os_cause
+from app.machine.kept_files import OWN, DamagedFile, KeptFiles, SealedReader, SealedWriter
 from app.machine.paths import Home
 from app.machine.secret_stores import SecretMap
 
 PROMPT_KEY = "prompt key"  # the name of the secret
-OWN = "own"  # the folder of this machine's own prompts
 KEY_BYTES = 32
 DAY_S = 86400.0
+__all__ = ["OWN", "PROMPT_KEY", "PromptVault"]
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -58,8 +59,8 @@ class PromptVault:
             while True:
                 try:
                     await self.apply_rules()
-                except OSError as error:
-                    log.warning("the size of the kept prompts is unknown: %s", error)
+                except (OSError, Refused) as error:
+                    log.warning("the rules for kept prompts were not applied: %s", error)
                 await asyncio.sleep(DAY_S)
         finally:
             await self.close()
@@ -142,16 +143,23 @@ class PromptVault:
             log.warning("a kept prompt could not be deleted: %s", error)
 
     async def remove_all(self) -> None:
-        """Delete all files, including the prompts of other machines."""
+        """Delete all files, including the prompts of other machines. Raises Refused if one could not be deleted."""
         self.n_deletions += 1
-        await self.run(self._files.remove_all)
-        await self.measure()
+        try:
+            await self.run(self._files.remove_all)
+        except OSError as error:
+            raise Refused("prompts_left", why=os_cause(error)) from error
+        finally:
+            await self.measure()
 
     async def keep_only(self, members: set[str]) -> None:
         """Delete the files of hosts that are not members of the household."""
         for owner in await self.run(self._files.owners):
             if owner not in members:
-                await self.run(lambda gone=owner: self._files.remove_owner(gone))  # type: ignore[misc]
+                try:
+                    await self.run(lambda gone=owner: self._files.remove_owner(gone))  # type: ignore[misc]
+                except OSError as error:
+                    log.warning("the prompts of a removed machine could not be deleted: %s", error)
         await self.measure()
 
     async def next_piece(self, pieces: Iterator[bytes]) -> bytes:

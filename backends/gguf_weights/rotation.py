@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from backends.contract import StageError
 from backends.gguf_weights.stage_file import StageFile
 
 BETA_FAST, BETA_SLOW = 32.0, 1.0
@@ -34,7 +35,21 @@ def plain(base: float, n_rot: int, factors: NDArray[np.float32] | None = None, s
 
 
 def scaled(file: StageFile, base: float, n_rot: int, factors: NDArray[np.float32] | None = None) -> Frequencies:
-    """Return frequencies with the scaling that the file specifies (linear, YaRN, or long and short factors)."""
+    """Return frequencies with the scaling that the file specifies (linear, YaRN, or long and short factors).
+
+    Raises StageError if they are not finite numbers.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            frequencies = _scaled(file, base, n_rot, factors)
+    except (ArithmeticError, ValueError):  # such as the logarithm of a length of 0
+        frequencies = None
+    if frequencies is None or not np.isfinite([*frequencies.per_pair, frequencies.magnitude]).all():
+        raise StageError(f"{file.path} has impossible rotations", "weights_metadata", key=f"{file.architecture}.rope")
+    return frequencies
+
+
+def _scaled(file: StageFile, base: float, n_rot: int, factors: NDArray[np.float32] | None) -> Frequencies:
     factor = file.number("rope.scaling.factor", file.number("rope.scale_linear", 0.0))
     kind = file.text("rope.scaling.type", "linear")
     own = file.number("rope.scaling.attn_factor", 1.0)

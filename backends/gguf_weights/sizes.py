@@ -92,4 +92,19 @@ class ExpertSizes:
             raise StageError(f"{file.path} has impossible experts", "weights_metadata", key="expert_used_count")
         n_inner = file.integer("expert_feed_forward_length", file.integer("feed_forward_length", 0))
         scale = file.number("expert_weights_scale", 0.0) or 1.0
-        return cls(n_experts, n_used, n_inner, scale=scale, **more)  # type: ignore[arg-type]
+        sizes = cls(n_experts, n_used, n_inner, scale=scale, **more)  # type: ignore[arg-type]
+        if sizes.n_groups > 1 and not sizes.has_sound_groups:
+            raise StageError(
+                f"{file.path} has impossible groups of experts", "weights_metadata", key="expert_group_count"
+            )
+        return sizes
+
+    @property
+    def has_sound_groups(self) -> bool:
+        """Return whether the groups of experts are equal and large enough for the experts that a token uses.
+
+        A group is rated by its two best experts, so it has at least two.
+        """
+        in_group, rest = divmod(self.n_experts, self.n_groups)
+        is_possible = 0 < self.n_groups_used <= self.n_groups and in_group >= 2 and not rest
+        return is_possible and self.n_used <= self.n_groups_used * in_group

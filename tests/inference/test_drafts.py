@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
@@ -11,12 +12,15 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import BadInput
+from app.core.speculation.draft import DraftToken
 from app.core.speculation.trip_costs import TripCosts
+from app.inference.pipeline import scheduler
 from app.inference.pipeline.pipeline import Pipeline
 from app.inference.pipeline.scheduler import PipelineConfig
 from app.inference.pipeline.sequence import Finish, Request, Token
 from app.inference.stages.stage_client import Run
 from app.inference.stages.stage_connection import open_run, own_stage
+from app.inference.worker import drafter as drafter_module
 from app.inference.worker.drafter import Drafter
 from app.inference.worker.worker import ONE_THREAD, Worker
 from backends.contract import GREEDY, NumberFormat, Role, Sampling
@@ -127,3 +131,26 @@ async def test_a_draft_with_other_tokens_is_refused_with_the_reason(model: Path,
     with pytest.raises(BadInput) as refused:
         await drafter_of(other, model)
     assert "draft_other_tokens" in str(refused.value.reason.to_json())
+
+
+async def test_a_long_prompt_does_not_hold_up_the_drafts_of_others(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drafter_module, "READ_AT_ONCE", 16)
+    monkeypatch.setattr(scheduler, "READ_AT_ONCE", 16)
+    drafter, turns = await drafter_of(model, model), list[tuple[int, int]]()
+    write = Drafter.write
+
+    async def noted(self: Drafter, slot: int, tokens: array[int], n: int) -> list[DraftToken]:
+        drafted = await write(self, slot, tokens, n)
+        turns.append((slot, len(drafted)))
+        return drafted
+
+    monkeypatch.setattr(Drafter, "write", noted)
+    long = Request(tuple(n % 200 + 3 for n in range(400)), GREEDY, 60)
+    async with pipeline(model, drafter) as built:
+        await asyncio.gather(answer(built, long), *(answer(built, request) for request in TEXTS))
+    slot = next(slot for slot, _ in turns if sum(turn[0] == slot for turn in turns) >= 400 // 16)
+    first_of_long = next(number for number, turn in enumerate(turns) if turn[0] == slot and turn[1])
+    assert any(drafted for other, drafted in turns[:first_of_long] if other != slot)
+    assert sum(turn == (slot, 0) for turn in turns[:first_of_long]) >= 400 // 16 - 2

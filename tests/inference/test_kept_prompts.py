@@ -24,6 +24,7 @@ from app.machine.kept_files import KeptFiles
 from app.machine.paths import Home
 from app.machine.prompt_vault import OWN, PromptVault
 from backends.contract import FamilyTraits, Layers, NumberFormat, Role
+from backends.worker_orders import SlotPiece
 from tests.inference.pool import WIDTH, answer, cuts, fake, request, shape
 
 SIZES = (2, 3, 3)
@@ -248,3 +249,83 @@ async def test_what_an_answer_left_half_computed_delays_neither_keeping_nor_rest
         _, finish = await answer(pipeline, ending(DOCUMENT + QUESTIONS[1], "three"))
         assert time.monotonic() - began < FREE_S
         assert finish.figures.reused_tokens >= 640
+
+
+async def test_others_are_answered_while_a_prompt_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vault = vault_in(tmp_path)
+    async with restarted(vault) as pipeline:
+        await ask(pipeline, DOCUMENT)
+        await until_kept(vault)
+    has_begun, may_go_on = asyncio.Event(), asyncio.Event()
+    restore = WorkerSlotKeeper.restore
+
+    async def slow(keeper: WorkerSlotKeeper, slot: int, key: bytes) -> int:
+        has_begun.set()
+        await may_go_on.wait()
+        return await restore(keeper, slot, key)
+
+    monkeypatch.setattr(WorkerSlotKeeper, "restore", slow)
+    async with restarted(vault_in(tmp_path)) as pipeline, asyncio.TaskGroup() as group:
+        document = group.create_task(ask(pipeline, DOCUMENT), name="document")
+        await has_begun.wait()
+        async with asyncio.timeout(20):
+            said, _ = await ask(pipeline, QUESTIONS[0] * 9, chat="short", scope="")
+        assert not document.done()
+        may_go_on.set()
+        answered, reused = await document
+    assert said
+    assert reused >= 640
+    assert answered == await fresh(DOCUMENT, tmp_path)
+
+
+async def test_an_answer_that_nobody_waits_for_is_not_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vault, n_restored = vault_in(tmp_path), list[int]()
+    async with restarted(vault) as pipeline:
+        await ask(pipeline, DOCUMENT)
+        await until_kept(vault)
+    has_begun, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(keeper: WorkerSlotKeeper, slot: int, key: bytes) -> int:
+        n_restored.append(slot)
+        has_begun.set()
+        await may_go_on.wait()
+        return 0
+
+    monkeypatch.setattr(WorkerSlotKeeper, "restore", slow)
+    async with restarted(vault_in(tmp_path)) as pipeline, asyncio.TaskGroup() as group:
+        first = group.create_task(ask(pipeline, DOCUMENT), name="first")
+        await has_begun.wait()
+        n_before = len(n_restored)
+        second = group.create_task(ask(pipeline, DOCUMENT + QUESTIONS[0], chat="two"), name="second")
+        await asyncio.sleep(0.3)
+        second.cancel()
+        await asyncio.sleep(0.1)
+        may_go_on.set()
+        await first
+        said, _ = await ask(pipeline, QUESTIONS[1], chat="three", scope="")
+    assert said
+    assert len(n_restored) <= len(SIZES) + n_before  # the stages of the first, and none of the second
+
+
+async def test_closing_the_vault_does_not_wait_for_a_busy_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault, is_stuck = vault_in(tmp_path), False
+    read = WorkerSlotKeeper._read
+
+    async def stuck(keeper: WorkerSlotKeeper, slot: int, epoch: int, offset: int, most_bytes: int) -> SlotPiece:
+        if is_stuck:
+            await asyncio.sleep(600)
+        return await read(keeper, slot, epoch, offset, most_bytes)
+
+    monkeypatch.setattr(WorkerSlotKeeper, "_read", stuck)
+    monkeypatch.setattr(WorkerSlotKeeper, "_is_idle", lambda _: False)  # so that nothing is written out
+    async with restarted(vault) as pipeline:
+        await ask(pipeline, DOCUMENT)
+        async with asyncio.timeout(20):
+            while not vault._tasks:  # noqa: ASYNC110  nothing tells that a copy was made
+                await asyncio.sleep(0.02)
+        is_stuck = True
+        began = time.monotonic()
+        await vault.close()
+        assert time.monotonic() - began < 10

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
+from app.core.errors import Refused
 from app.inference.pipeline.kept_prompts import INDEX, ModelPrompts, PromptIndex
 from app.machine.kept_files import UNUSED_S, KeptFiles
 from app.machine.paths import Home
@@ -78,3 +80,57 @@ async def test_a_prompt_that_was_about_to_be_listed_is_not_after_all_were_delete
     assert await prompts.new_key("owner", text)
     await prompts.add("owner", text)
     assert index.best("model", "owner", text)
+
+
+def put(files: KeptFiles, owner: str, name: str, limit: int, n_bytes: int = 1000) -> None:
+    writer = files.write(owner, name, bytes(32), 10, n_bytes, limit)
+    writer.add(bytes(n_bytes))
+    writer.commit()
+
+
+def test_other_hosts_push_out_only_what_hosts_have_kept(tmp_path: Path) -> None:
+    files, host, other = KeptFiles(tmp_path), "1" * 64, "2" * 64
+    put(files, OWN, NAME, 4000)
+    put(files, host, NAME, 4000)
+    put(files, other, NAME, 4000)
+    os.utime(tmp_path / OWN / NAME, times=(time.time() - 1000,) * 2)  # the least recently used one
+    put(files, other, SECOND, 4000)
+    assert files.has(OWN, NAME)
+    assert [files.has(host, NAME), files.has(other, NAME), files.has(other, SECOND)].count(True) == 2
+    put(files, OWN, SECOND, 4000, 3500)
+    assert (files.has(OWN, NAME), files.has(OWN, SECOND)) == (False, True)
+    assert files.owners() == [] or not any(files.has(owner, name) for owner in (host, other) for name in (NAME, SECOND))
+    with pytest.raises(OSError, match="own states"):
+        put(files, host, NAME, 4000)
+    assert files.has(OWN, SECOND)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may delete everything")
+async def test_what_remains_is_not_said_to_be_deleted(tmp_path: Path) -> None:
+    vault = vault_in(tmp_path)
+    put(vault._files, OWN, NAME, 1 << 20)
+    (tmp_path / "kept" / OWN).chmod(0o500)
+    try:
+        with pytest.raises(Refused, match="prompts_left"):
+            await vault.remove_all()
+    finally:
+        (tmp_path / "kept" / OWN).chmod(0o700)
+    await vault.remove_all()
+    assert not (tmp_path / "kept").exists()
+
+
+async def test_a_disk_that_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vault = vault_in(tmp_path)
+    put(vault._files, OWN, NAME, 1 << 20)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", refuse)
+        with pytest.raises(Refused, match="prompts_left"):
+            await vault.remove_all()
+    assert vault.used_bytes > 0
+    await vault.remove_all()
+    assert vault.used_bytes == 0
+    await vault.remove_all()  # nothing is there

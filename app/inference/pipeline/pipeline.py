@@ -275,6 +275,7 @@ class Pipeline:
         duties.append(("slots", lambda: self._work.attend(self._stages, order)))
         duties.append(("deadlines", self._watch))
         duties.append(("drafts", self._work.write_drafts))
+        duties.append(("restore prompts", lambda: self._work.restore_prompts(self._stages, order)))
         duties.append(("keep prompts", lambda: self._work.keep_prompts(self._stages, order)))
         return duties
 

@@ -40,7 +40,7 @@ from app.inference.pipeline.sequence import UNREAD_S, Request, SequenceState, ch
 from app.inference.pipeline.speculative_tokens import NOTHING, Guess, Proposal, Source
 from app.inference.pipeline.speed_measurement import StageFigures
 from app.inference.stages.stage_client import SlotOrder, StageClient, Step
-from app.inference.worker.drafter import Drafter
+from app.inference.worker.drafter import READ_AT_ONCE, Drafter
 from backends.contract import DEFAULT_CHECKPOINTS, MOST_GUESSES, NOT_SAMPLED, CheckpointRule, Segment, SlotCheckpoints
 from backends.frames import Frame
 
@@ -171,6 +171,8 @@ class Scheduler:
         self._quiet = asyncio.Event()  # set when nothing is in flight during a hold
         # slot being set up on the last run; remains set if the run is lost meanwhile
         self._starting_slot: int | None = None
+        self._starting = asyncio.Lock()  # held while a sequence is set up
+        self._to_restore: asyncio.Queue[tuple[SequenceState, KeptPrompt]] = asyncio.Queue()
         self._prompts = prompts  # those that are kept on disk
         self._to_keep: dict[int, tuple[IdleSlot, str]] = {}  # idle slots that may be worth it, and for whom
         self._unkept = asyncio.Event()  # set when there are any
@@ -647,11 +649,11 @@ class Scheduler:
         """Return the next sequence for the draft model, or None.
 
         This is the sequence that has the fewest guessed tokens or, if none needs more, one whose prompt the draft model
-        has not read.
+        has not read. A sequence with a long unread text comes last, because nothing can be guessed for it soon.
         """
         waiting = [sequence for sequence in self._running.values() if self._wanted_draft(sequence)]
         if waiting:
-            return min(waiting, key=lambda s: len(s.guesses.draft.written) if s.guesses.draft else 0)
+            return min(waiting, key=partial(_draft_rank, drafter))
         unread = (s for s in self._running.values() if s.guesses.draft is not None and not s.leaving and s.begun)
         return next((s for s in unread if drafter.n_unread(s.slot, s.tokens) > READ_AHEAD), None)
 
@@ -669,6 +671,8 @@ class Scheduler:
     async def attend(self, stages: Sequence[StageClient], order: SlotOrder) -> None:
         """Assign slots to waiting sequences, and empty the slots of sequences that have left. Runs forever."""
         self._order = order
+        while not self._to_restore.empty():  # after a rebuild, all answers are computed again
+            self._to_restore.get_nowait()
         for sequence in list(self._running.values()):
             await self._start(sequence, stages)
         while True:
@@ -712,15 +716,27 @@ class Scheduler:
             self._idle[slot] = IdleSlot(slot, 0)
             await order.forget(slot, 0)
         if (kept := await self._kept_on_disk(sequence, keep, stages)) is not None:
-            began = time.monotonic()
-            keep = await self._restore(sequence, kept, order, stages)
-            sequence.timing.restored_s = time.monotonic() - began
-            sequence.entered = sequence.reused = sequence.computed_to = keep
-        elif held > keep:
+            self._to_restore.put_nowait((sequence, kept))
+            return
+        if held > keep:
             await order.forget(sequence.slot, keep)
         await self._start(sequence, stages)
 
     # Prompts on disk
+
+    async def restore_prompts(self, stages: Sequence[StageClient], order: SlotOrder) -> None:
+        """Restore kept prompts for admitted sequences, one after the other. Runs forever.
+
+        This may take most of a minute, and other sequences are admitted meanwhile.
+        """
+        while True:
+            sequence, kept = await self._to_restore.get()
+            began, keep = time.monotonic(), 0
+            if not sequence.leaving:
+                keep = await self._restore(sequence, kept, order, stages)
+            sequence.timing.restored_s = time.monotonic() - began
+            sequence.entered = sequence.reused = sequence.computed_to = keep
+            await self._start(sequence, stages)
 
     async def _kept_on_disk(
         self, sequence: SequenceState, keep: int, stages: Sequence[StageClient]
@@ -816,6 +832,10 @@ class Scheduler:
         """Set up a sequence: its pictures on the first run, and its sampling on the last. Then allow its positions
         to be scheduled.
         """
+        async with self._starting:
+            await self._set_up(sequence, stages)
+
+    async def _set_up(self, sequence: SequenceState, stages: Sequence[StageClient]) -> None:
         sequence.under_way, self._starting_slot = 1, sequence.slot
         try:
             await self._show(sequence, stages[0])
@@ -868,6 +888,13 @@ class Scheduler:
                 self._to_keep[sequence.slot] = idle, request.kept_for
                 self._unkept.set()
         self._door.set()
+
+
+def _draft_rank(drafter: Drafter, sequence: SequenceState) -> tuple[int, int]:
+    """Return the rank of a sequence that waits for the draft model. The lowest comes first."""
+    draft = sequence.guesses.draft
+    n_orders = drafter.n_unread(sequence.slot, sequence.tokens) // READ_AT_ONCE
+    return n_orders, len(draft.written) if draft else 0
 
 
 async def _all_keep(idle: IdleSlot, key: bytes, stages: Sequence[StageClient]) -> bool:

@@ -22,6 +22,7 @@ from backends import worker_orders
 from backends.contract import NumberFormat, StageConfig
 
 ASK_S = 300.0  # time limit of an order, which waits for the steps in flight
+CANCELED_S = 1.0  # how long a canceled copy may take to be released
 RESTORE_S = 45.0  # its host waits a little longer and then computes the prompt
 QUIET_S = 0.25  # a worker that has not computed for so long is idle
 PATIENCE_S = 300.0  # a copy that could not be written for so long, because the worker was never idle, is dropped
@@ -169,7 +170,7 @@ class WorkerSlotKeeper:
         self, slot: int, epoch: int, name: str, piece: worker_orders.SlotPiece, n_deletions: int
     ) -> None:
         """Write a copy to disk, piece by piece, while the worker is idle."""
-        writer = None
+        writer, within_s = None, ASK_S
         try:
             if self._vault.n_deletions != n_deletions:
                 return
@@ -192,6 +193,9 @@ class WorkerSlotKeeper:
                     return
             await self._vault.commit(writer)
             writer = None
+        except asyncio.CancelledError:  # the node ends, and so will the worker
+            within_s = CANCELED_S
+            raise
         except (AppError, OSError) as error:
             log.info("a computed prompt is not kept: %s", error)
         finally:
@@ -199,7 +203,7 @@ class WorkerSlotKeeper:
                 if writer is not None:
                     await self._vault.run(writer.abort)
             finally:
-                await self._end_copy(slot, epoch)
+                await self._end_copy(slot, epoch, within_s)
 
     async def _read(self, slot: int, epoch: int, offset: int, most_bytes: int) -> worker_orders.SlotPiece:
         order = worker_orders.ReadSlot(
@@ -211,11 +215,15 @@ class WorkerSlotKeeper:
         worker = self._worker
         return worker.busy_since is None and time.monotonic() - worker.last_done_at > QUIET_S
 
-    async def _end_copy(self, slot: int, epoch: int) -> None:
-        """Make the worker release the remainder of its copy."""
+    async def _end_copy(self, slot: int, epoch: int, within_s: float = ASK_S) -> None:
+        """Make the worker release the remainder of its copy.
+
+        within_s: how long to wait for a busy worker. If that is too short, the worker's next copy replaces this one.
+        """
         try:
-            with suppress(AppError):
-                await self._read(slot, epoch, 0, 0)
+            with suppress(AppError, TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await self._read(slot, epoch, 0, 0)
         finally:
             self._read_bytes = 0
             self._turn.release()

@@ -60,24 +60,25 @@ class Drafter:
         return len(tokens) - shared_prefix(self._read.get(slot, ()), tokens)
 
     async def write(self, slot: int, tokens: array[int], n: int) -> list[DraftToken]:
-        """Read these tokens and guess up to `n` more. Raises StageLost or BadInput."""
-        while True:
-            before = self._read.get(slot, array("i"))
-            keep = min(shared_prefix(before, tokens), len(tokens) - 1)
-            part = tokens[keep : keep + READ_AT_ONCE]
-            is_last = keep + len(part) == len(tokens)
-            order = worker_orders.WriteDraft(
-                request=0, slot=slot, keep=keep, ids=tuple(part), n_tokens=n if is_last else 0
-            )
-            self._read.pop(slot, None)
-            written = await self._worker.ask(order, worker_orders.DraftWritten, WRITE_S)
-            self._read[slot] = tokens[: keep + len(part)] + array("i", written.ids[:-1])
-            if not is_last:
-                continue
-            if len(written.ids) != len(written.chances) or not all(0 <= token < self._n_vocab for token in written.ids):
-                self._worker.kill(Reason("worker_garbled", {"worker": "draft", "cause": Reason("token_invalid")}))
-                raise StageLost("worker_garbled", worker="draft", cause=Reason("token_invalid"))
-            return [DraftToken(*pair) for pair in zip(written.ids, written.chances, strict=True)]
+        """Read these tokens and guess up to `n` more.
+
+        If more than READ_AT_ONCE tokens are unread, only so many are read, and the result is empty, so that other
+        answers need not wait. Raises StageLost or BadInput.
+        """
+        before = self._read.get(slot, array("i"))
+        keep = min(shared_prefix(before, tokens), len(tokens) - 1)
+        part = tokens[keep : keep + READ_AT_ONCE]
+        is_last = keep + len(part) == len(tokens)
+        order = worker_orders.WriteDraft(request=0, slot=slot, keep=keep, ids=tuple(part), n_tokens=n if is_last else 0)
+        self._read.pop(slot, None)
+        written = await self._worker.ask(order, worker_orders.DraftWritten, WRITE_S)
+        self._read[slot] = tokens[: keep + len(part)] + array("i", written.ids[:-1])
+        if not is_last:
+            return []
+        if len(written.ids) != len(written.chances) or not all(0 <= token < self._n_vocab for token in written.ids):
+            self._worker.kill(Reason("worker_garbled", {"worker": "draft", "cause": Reason("token_invalid")}))
+            raise StageLost("worker_garbled", worker="draft", cause=Reason("token_invalid"))
+        return [DraftToken(*pair) for pair in zip(written.ids, written.chances, strict=True)]
 
     def kill(self) -> None:
         """Kill the worker, which releases its memory immediately."""
