@@ -173,6 +173,9 @@ class ChatHead(QWidget):
         loaded = self._answering(chat)
         if loaded is None and (shared := now.shared_model(chat.model)) is not None:
             return model_name(shared.reference)
+        if loaded is None and (served := now.served_model(chat.model)) is not None:
+            text = self.tr("{model} on {server}, another server")
+            return text.format(model=model_name(served[1]), server=served[0].name)
         if loaded is None and chat.model is not None and "@" in chat.model:
             return self.tr("{model} is not available now").format(model=model_name(chat.model))
         if loaded is None and chat.model is not None:

@@ -10,9 +10,11 @@ from PySide6.QtCore import QCoreApplication, QObject, Qt
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
+from app.api.chat_api import Upstreams
 from app.core import chat as tree
 from app.core.chat import Chat, ChatId, Details, MessageId, ToolChoice
 from app.core.tools.chat_calls import CallRecord
+from app.gui.api.node_client import segment
 from app.gui.app import navigation, preferences
 from app.gui.app.app_context import AppContext
 from app.gui.app.navigation import CHAT_ID_PREFIX
@@ -124,6 +126,7 @@ class ChatPage(Page):
                 self.conversation.edit_question,
                 self._retry,
                 partial(self._use_model_and_retry, GUIDE),
+                self._allow_server,
             ),
         )
         self.suggestions = Suggestions(self._send_suggestion, to_models, self._choose_guide)
@@ -132,6 +135,7 @@ class ChatPage(Page):
         self.model_menu = ModelMenu(
             self.chat_head.model,
             lambda: self._models.names,
+            self._models.shown_name,
             lambda: self.session.model_of(self.chat),
             self._choose_model,
             to_models,
@@ -517,6 +521,11 @@ class ChatPage(Page):
             self.session.answer(self.chat.id, end.id)
         else:
             self.session.continue_answer(self.chat.id, end.id)
+
+    def _allow_server(self, server: str) -> None:
+        """Allow another server to answer the owner's questions, and ask again."""
+        client, path = self.services.client, f"/api/upstreams/{segment(server)}"
+        client.post(path, {"chats": True}, lambda _: self._retry(), self.fail, answer=Upstreams)
 
     def _choose_model(self, model: str) -> None:
         self._set_up(replace(self.chat, model=model))

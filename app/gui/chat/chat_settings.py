@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QCoreApplication, QObject
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QComboBox,
@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.api.models import Models
+from app.api.snapshot import Snapshot
 from app.core.chat import Chat
 from app.gui.api.node_client import Call, NodeClient
 from app.gui.api.node_state import NodeState
@@ -40,8 +41,18 @@ from app.gui.widgets.labels import label, paragraph
 from app.gui.widgets.layouts import layout_widget, row
 
 
+def shown_name(now: Snapshot, name: str) -> str:
+    """Return the display name of a model, which says so if another server has it."""
+    served = now.served_model(name)
+    if served is None:
+        return model_name(name)
+    words = QCoreApplication.translate("ModelNames", "{model} on {server}, another server")
+    return str(words).format(model=model_name(served[1]), server=served[0].name)
+
+
 class ModelNames(QObject):
-    """The models that can answer in a chat: those on this machine, and those that other machines have loaded.
+    """The models that can answer in a chat: those on this machine, those that other machines have loaded, and those of
+    other servers.
 
     A guest has only the models of its hosts. `changed` is called whenever the node has sent a new list.
     """
@@ -61,7 +72,18 @@ class ModelNames(QObject):
         loaded = self._pool.now.loaded
         here = names_of(self._models or Models(), self._pool.now.hosts, loaded.model if loaded is not None else "")
         shared = [] if self._pool.now.hosts is not None else self._pool.now.shared
-        return here + [model.reference for model in shared if model.ready]
+        return [*here, *(model.reference for model in shared if model.ready), *self._served()]
+
+    def _served(self) -> list[str]:
+        """Return the references of the models of other servers. A guest's questions go to its hosts only."""
+        now = self._pool.now
+        if now.hosts is not None:
+            return []
+        return [f"{model}@{server.name}" for server in now.servers for model in server.models]
+
+    def shown_name(self, name: str) -> str:
+        """Return the display name of a model, which says so if another server has it."""
+        return shown_name(self._pool.now, name)
 
     def context_length(self, name: str) -> int | None:
         """Return the context length that a model was trained with, or None if it is unknown.

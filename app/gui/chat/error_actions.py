@@ -27,6 +27,7 @@ from app.gui.widgets.notice import Action, Notice
 TOO_LONG_FOR_LOADED = "prompt_too_long"  # too long for the loaded context, but the model may support a longer one
 TOO_LONG = (TOO_LONG_FOR_LOADED, "prompt_beyond_model", "text_too_long")  # retrying would not help
 NO_MODEL = "last_load_failed"
+SERVER_CONSENT = "server_consent"  # the owner has not allowed this server to answer
 CONTEXT = ("context_too_long", "context_too_short")  # the context that the chat requests cannot be loaded
 # The model is too big to be loaded.
 TOO_BIG = (
@@ -46,12 +47,13 @@ LARGER = QT_TRANSLATE_NOOP("ChatPage", "Choose a larger context")
 OTHER_CONTEXT = QT_TRANSLATE_NOOP("ChatPage", "Choose another context")
 ASK_GUIDE = QT_TRANSLATE_NOOP("ChatPage", "Ask the Guide")
 OTHER_MODEL = QT_TRANSLATE_NOOP("ChatPage", "Choose another model")
+ALLOW = QT_TRANSLATE_NOOP("ChatPage", "Allow {name} to answer")
 EDIT = QT_TRANSLATE_NOOP("ChatPage", "Edit message")
 
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """The functions called by the buttons. `go` opens a page of the window."""
+    """The functions called by the buttons. `go` opens a page of the window, and `allow` lets a server answer."""
 
     go: Callable[[str], object]
     settings: Callable[[], object]
@@ -59,6 +61,7 @@ class Handlers:
     edit: Callable[[], object]
     again: Callable[[], object]
     guide: Callable[[], object]
+    allow: Callable[[str], object]  # receives the name of another server
 
 
 class ErrorActions:
@@ -82,6 +85,9 @@ class ErrorActions:
             return [(_tr(OTHER_CONTEXT), handlers.settings)]
         again = (_tr(AGAIN if is_unanswered(chat) else CONTINUE), handlers.again)
         other = (_tr(OTHER_MODEL), lambda: handlers.go(navigation.MODELS))
+        if code == SERVER_CONSENT:
+            server = str(error.reason.facts["name"])
+            return [(_tr(ALLOW).format(name=server), lambda: handlers.allow(server)), other]
         if code == NO_MODEL:
             return [other, (_tr(ASK_GUIDE), handlers.guide)]
         if code in TOO_BIG:

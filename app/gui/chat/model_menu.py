@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QStyle, QStyleOptionToolButton
 
 from app.gui.look import sizes
 from app.gui.look.drawing import LEFT, draw_icon
-from app.gui.look.sentences import model_name
 from app.gui.look.theme import Theme, set_role
 from app.gui.widgets.buttons import ToolButton
 from app.gui.widgets.labels import tooltip
@@ -88,7 +87,8 @@ class ModelLine(ToolButton):
 class ModelMenu(QObject):
     """The menu of a ModelLine.
 
-    names: returns the names of all models that can answer. current: returns the name of the model that answers next.
+    names: returns the names of all models that can answer. shown: returns the display name of a model. current: returns
+    the name of the model that answers next.
     choose: lets another model answer in the chat. more: opens the Models page.
     """
 
@@ -96,12 +96,13 @@ class ModelMenu(QObject):
         self,
         line: ModelLine,
         names: Callable[[], Sequence[str]],
+        shown: Callable[[str], str],
         current: Callable[[], str],
         choose: Callable[[str], object],
         more: Callable[[], object],
     ) -> None:
         super().__init__(line)
-        self._line, self._names, self._current = line, names, current
+        self._line, self._names, self._shown, self._current = line, names, shown, current
         self._choose, self._more = choose, more
         line.clicked.connect(lambda *_: self._open())
 
@@ -111,7 +112,7 @@ class ModelMenu(QObject):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.setAccessibleName(self.tr("Model of this chat"))
         for name in self._names():
-            action = menu.addAction(model_name(name).replace("&", "&&"), self._chooser(name))
+            action = menu.addAction(self._shown(name).replace("&", "&&"), self._chooser(name))
             action.setCheckable(True)
             action.setChecked(name == current)
         menu.addSeparator()

@@ -266,7 +266,8 @@ class ModelsPage(Page):
         """
         now = self.services.pool.now
         shared = [model for model in now.shared if model.model != GUIDE]
-        self.shared.show_models([] if now.hosts is not None else shared)
+        is_guest = now.hosts is not None
+        self.shared.show_models([] if is_guest else shared, [] if is_guest else now.servers)
 
     def _to_buttons(self) -> None:
         self.details.foot.bar.focus()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QVBoxLayout
 
+from app.api.chat_api import OtherServer
 from app.api.models import SharedModel
 from app.gui.look import formats, sizes
 from app.gui.look.theme import set_role
@@ -27,23 +28,35 @@ class SharedModelsCard(QFrame):
     def __init__(self) -> None:
         super().__init__()
         set_role(self, "card")
-        self._shown: Sequence[SharedModel] = ()
+        self._shown: object = None
         self._list = QVBoxLayout()
         self._list.setSpacing(sizes.S)
-        box = column(label(self.tr("Loaded in your household"), "caption"), self._list, gap=sizes.S)
+        box = column(label(self.tr("Loaded elsewhere"), "caption"), self._list, gap=sizes.S)
         box.setContentsMargins(sizes.L, sizes.M, sizes.L, sizes.M)
         self.setLayout(box)
         self.hide()
 
-    def show_models(self, models: Sequence[SharedModel]) -> None:
-        """Show these models. The rows are rebuilt only if something changed, so that a focused button keeps focus."""
-        if list(models) == list(self._shown):
+    def show_models(self, models: Sequence[SharedModel], servers: Sequence[OtherServer] = ()) -> None:
+        """Show the models of other computers and servers. The rows are rebuilt only if something changed, so that a
+        focused button keeps focus.
+        """
+        served = [(server.name, model) for server in servers for model in server.models]
+        if (list(models), served) == self._shown:
             return
-        self._shown = tuple(models)
+        self._shown = list(models), served
         clear_layout(self._list)
         for model in models:
             self._list.addWidget(layout_widget(self._row(model)))
-        self.setVisible(bool(models))
+        for server, name in served:
+            self._list.addWidget(layout_widget(self._server_row(server, name)))
+        self.setVisible(bool(models or served))
+
+    def _server_row(self, server: str, model: str) -> Beside:
+        name = ElidedLabel(model, "section")
+        about = label(self.tr("On {server}, another server").format(server=server), "muted")
+        chat = button(self.tr("Chat"), lambda: self.chat_requested.emit(f"{model}@{server}"))
+        chat.setAccessibleName(self.tr("Chat with {model} on {machine}").format(model=model, machine=server))
+        return Beside(layout_widget(column(name, about, gap=0)), chat)
 
     def _row(self, model: SharedModel) -> Beside:
         name = ElidedLabel(model.model, "section")

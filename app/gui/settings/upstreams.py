@@ -235,6 +235,7 @@ class UpstreamRows:
         self.removals: dict[str, QPushButton] = {}
         self.counts: dict[str, QPushButton] = {}
         self.measures: dict[str, QPushButton] = {}
+        self.rights: dict[str, dict[str, tuple[Switch, Setting]]] = {}  # by server, then by the field of the API
         self.add = button(_tr("Add a server…"), self._add)
         self._card = group.add(
             Setting(
@@ -253,13 +254,22 @@ class UpstreamRows:
             if name not in self._rows:
                 self._rows[name] = self._row(name)
                 self._card.put(self._rows[name][1])
+                self.rights[name] = self._rights_of(name)
+                for _, right in self.rights[name].values():
+                    self._card.put(right)
         for name, (_, setting) in self._rows.items():
             setting.is_removed = name not in self._names
+            for _, right in self.rights[name].values():
+                right.is_removed = name not in self._names
         words = _tr("{spent} of {cap} tokens used. Requests sent to this server leave your household.")
         uncounted = _tr("The token count for this server was lost, so nothing is sent there until you reset the count.")
         for server in servers:
             switch, setting = self._rows[server.name]
             switch.show_on(server.on)
+            for field, is_allowed in (("chats", server.chats), ("continues", server.continues)):
+                allowed, right = self.rights[server.name][field]
+                allowed.show_on(is_allowed)
+                right.is_removed = not server.on
             self._caps[server.name] = server.cap_tokens
             cost = uncounted
             if server.is_counted:
@@ -290,6 +300,29 @@ class UpstreamRows:
         measure.hide()  # shown while the server is on
         parts = Flow(count, test, measure, remove, switch)
         return switch, Setting(name, "", parts, words="upstream openai count spent")
+
+    def _rights_of(self, name: str) -> dict[str, tuple[Switch, Setting]]:
+        """Return a switch for each thing that the server may do besides answering programs."""
+        texts = {
+            "chats": (
+                _tr("{name} may answer my own questions"),
+                _tr("Only for models that you choose on it. Such chats are sent there and leave your household."),
+            ),
+            "continues": (
+                _tr("{name} may continue interrupted answers"),
+                _tr("If the pool can't finish an answer, the chat and the text so far are sent there."),
+            ),
+        }
+        rights = {}
+        for field, (title, about) in texts.items():
+            named = title.format(name=name)
+            switch = Switch(self._group.services.theme, named, partial(self._allow, name, field))
+            rights[field] = switch, Setting(named, about, switch, words="upstream openai")
+        return rights
+
+    def _allow(self, name: str, field: str, on: bool) -> None:
+        path = f"/api/upstreams/{segment(name)}"
+        self._group.ask("POST", path, self._turned, {field: on}, answer=Upstreams)
 
     def test(self, name: str) -> None:
         """Test a server by requesting its model list, which uses no tokens."""

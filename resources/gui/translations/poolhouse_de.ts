@@ -1200,6 +1200,10 @@
         <translation>Es ist kein Modell geladen: Der Guide antwortet</translation>
     </message>
     <message>
+        <source>{model} on {server}, another server</source>
+        <translation>{model} auf {server}, einem anderen Server</translation>
+    </message>
+    <message>
         <source>Chat settings</source>
         <translation>Einstellungen dieses Chats</translation>
     </message>
@@ -1461,6 +1465,10 @@
     <message>
         <source>Drop files here to attach them to your message</source>
         <translation>Loslassen, um es an Ihre Nachricht anzuhängen</translation>
+    </message>
+    <message>
+        <source>Allow {name} to answer</source>
+        <translation>{name} antworten lassen</translation>
     </message>
     <message>
         <source>The context is full, so this answer cannot be continued.</source>
@@ -5517,6 +5525,13 @@
     </message>
 </context>
 <context>
+    <name>ModelNames</name>
+    <message>
+        <source>{model} on {server}, another server</source>
+        <translation>{model} auf {server}, einem anderen Server</translation>
+    </message>
+</context>
+<context>
     <name>ModelPage</name>
     <message>
         <source>Answers come from {hosts}. You don&apos;t need a model on this computer.</source>
@@ -7988,8 +8003,12 @@
         <translation>Mit {model} auf {machine} chatten</translation>
     </message>
     <message>
-        <source>Loaded in your household</source>
-        <translation>In Ihrem Haushalt geladen</translation>
+        <source>Loaded elsewhere</source>
+        <translation>Anderswo geladen</translation>
+    </message>
+    <message>
+        <source>On {server}, another server</source>
+        <translation>Auf {server}, einem anderen Server</translation>
     </message>
     <message>
         <source>Loading on {machine}</source>
@@ -9429,6 +9448,10 @@
         <translation>Schlüssel</translation>
     </message>
     <message>
+        <source>If the pool can&apos;t finish an answer, the chat and the text so far are sent there.</source>
+        <translation>Wenn der Pool eine Antwort nicht beenden kann, gehen der Chat und der bisherige Text dorthin.</translation>
+    </message>
+    <message>
         <source>Last reached at {time}.</source>
         <translation>Zuletzt erreicht: {time}.</translation>
     </message>
@@ -9463,6 +9486,10 @@
     <message>
         <source>Not reached since the background service started.</source>
         <translation>Seit dem Start des Hintergrunddienstes nicht erreicht.</translation>
+    </message>
+    <message>
+        <source>Only for models that you choose on it. Such chats are sent there and leave your household.</source>
+        <translation>Nur mit Modellen, die Sie dort wählen. Solche Chats gehen dorthin und verlassen Ihren Haushalt.</translation>
     </message>
     <message>
         <source>Other servers</source>
@@ -9527,6 +9554,14 @@
     <message>
         <source>{model}, first token after {first}, {alone} for one answer, {together} for {streams} at once.</source>
         <translation>{model}, erstes Token nach {first}, {alone} bei einer Antwort, {together} bei {streams} zugleich.</translation>
+    </message>
+    <message>
+        <source>{name} may answer my own questions</source>
+        <translation>{name} darf meine eigenen Fragen beantworten</translation>
+    </message>
+    <message>
+        <source>{name} may continue interrupted answers</source>
+        <translation>{name} darf abgebrochene Antworten fortsetzen</translation>
     </message>
     <message>
         <source>{name} responds, but doesn&apos;t have {models}.</source>

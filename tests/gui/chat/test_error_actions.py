@@ -56,12 +56,23 @@ def test_only_what_can_help_is_offered(
     went = list[str]()
     session: Any = SimpleNamespace(may_trim=lambda _: may_trim)
     pool = pool_of({"hosts": ["den"] if is_guest else None})
-    buttons = Handlers(went.append, list, list, list, list, list)
+    buttons = Handlers(went.append, list, list, list, list, list, went.append)
     entries = dict(ErrorActions(session, pool, lambda _: None, buttons).for_error(AppError(code), chat))
     assert list(entries) == offered
     if "Choose another model" in entries:
         entries["Choose another model"]()
         assert went == [navigation.MODELS]
+
+
+def test_a_server_answers_once_a_click_allows_it(qapp: QApplication) -> None:
+    went = list[str]()
+    session: Any = SimpleNamespace(may_trim=lambda _: False)
+    buttons = Handlers(list, list, list, list, list, list, went.append)
+    error = AppError("server_consent", name="lab", model="smol")
+    entries = dict(ErrorActions(session, pool_of({}), lambda _: None, buttons).for_error(error, ALONE))
+    assert list(entries) == ["Allow lab to answer", "Choose another model"]
+    entries["Allow lab to answer"]()
+    assert went == ["lab"]
 
 
 def button(page: ChatPage, words: str) -> QPushButton:

@@ -18,6 +18,7 @@ from app.gui.chat.chat_head import ChatHead, processing_lines
 from app.gui.chat.chat_page import ChatPage
 from app.gui.chat.message.answer_stats import AnswerStats, machines
 from app.gui.chat.model_menu import ModelLine, ModelMenu
+from app.gui.look.sentences import model_name
 from app.gui.look.theme import Scheme, Theme
 from tests.gui.desk import Desk
 from tests.gui.typed_api import pool_of
@@ -139,7 +140,7 @@ def test_a_click_or_a_key_on_the_model_lists_those_that_could_answer(qtbot: QtBo
     line.resize(400, 20)
     line.show()
     names = ["small", "guide", "qwen@den pc"]
-    menu_of = ModelMenu(line, lambda: names, lambda: "small", chosen.append, lambda: went.append(None))
+    menu_of = ModelMenu(line, lambda: names, model_name, lambda: "small", chosen.append, lambda: went.append(None))
     with qtbot.waitSignal(line.clicked):
         QTest.mouseClick(line, Qt.MouseButton.LeftButton)
     for key in (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Down):

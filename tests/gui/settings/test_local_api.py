@@ -120,8 +120,9 @@ def test_rows_that_come_later_stand_under_their_own_heading(qtbot: QtBot, at_lon
     page._tell(convert(TOLD | {"upstreams": [], "keys": ["default"]}, chat_api.ChatApi))
     page._tell(convert(TOLD, chat_api.ChatApi))
     QApplication.processEvents()
-    ends = titles(page)[-6:]
-    assert ends == [limits, "default", "helper", servers, "Another server may answer", "barn"]
+    rights = ["barn may answer my own questions", "barn may continue interrupted answers"]
+    ends = titles(page)[-8:]
+    assert ends == [limits, "default", "helper", servers, "Another server may answer", "barn", *rights]
     assert titles(page).count(limits) == 1
     page._tell(convert(TOLD | {"upstreams": [], "keys": []}, chat_api.ChatApi))
     assert limits not in titles(page)
@@ -262,6 +263,10 @@ def test_another_server_is_added_tested_and_removed_and_its_key_is_shown_nowhere
     assert not measure.isVisibleTo(page), "only a server that is on is measured"
     page.upstreams._turn("barn", on=True)
     qtbot.waitUntil(lambda: measure.isVisibleTo(page), timeout=5000)
+    may_chat, right = page.upstreams.rights["barn"]["chats"]
+    assert (right.isVisibleTo(page), may_chat.isChecked()) == (True, False)
+    page.upstreams._allow("barn", "chats", on=True)
+    qtbot.waitUntil(may_chat.isChecked, timeout=5000)  # as the node answers
     measure.click()
     cost = page.findChild(MeasureServerDialog)
     assert cost is not None
