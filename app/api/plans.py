@@ -138,6 +138,17 @@ class PlanFacts(msgspec.Struct, frozen=True):
     machines: list[PlannedMachine] = []
 
 
+class ServerSpeed(msgspec.Struct, frozen=True, kw_only=True):
+    """Another server that has the whole model, and what was measured there. The figures are None if nothing was."""
+
+    name: str
+    measured_at: float | None = None
+    ttft_s: float | None = None
+    decode_tok_s: float | None = None
+    streams: int | None = None  # answers at once that are fastest together
+    together_tok_s: float | None = None
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """A plan of which machine computes which layers, with all the numbers on which it is based."""
 
@@ -160,6 +171,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     advice: list[Explanation] = []
     facts: PlanFacts = msgspec.field(name="from", default_factory=PlanFacts)
     too_small: bool = False  # too small for a forecast that could be right, so none is shown
+    servers: list[ServerSpeed] = []  # other servers that are on and have this model
 
     def as_shown(self) -> Self:
         """Return the plan as people see it.

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from app.api.chat_api import UpstreamSpeed
 from app.api.responses import Answer
 from app.core.errors import AppError, BadInput, Busy, DoesNotFit, StageLost, Unreachable
 from app.core.json_schema.json_grammar import check_size, json_grammar
@@ -236,6 +237,7 @@ class AnswerService:
     ) -> None:
         self._hosting, self._models, self._may_load = hosting, models, may_load
         self._metrics, self._budget, self._upstreams = metrics, budget, upstreams
+        self.speed_of: Callable[[str, str], UpstreamSpeed | None] = lambda name, model: None  # measured, of an upstream
         self.queue = FairQueue(self._free_slots, by=self._serving_model)
 
     async def resolve(self, name: str) -> str:
@@ -467,7 +469,20 @@ class AnswerService:
                 raise BadInput("upstream_circle", name=chosen.name) from None
             return chosen, True
         is_full = self.queue.is_full(name) and not (is_back or upstream_obstacle(api_request))
-        return self._upstreams.choose(name) if is_full else None, False
+        chosen = self._upstreams.choose(name) if is_full else None
+        return chosen if chosen is not None and self._is_sooner(chosen, name) else None, False
+
+    def _is_sooner(self, chosen: UpstreamChoice, model: str) -> bool:
+        """Return whether an upstream would begin an answer before the pool has a free slot.
+
+        One that was never measured counts as sooner. One that has as many answers in progress as gain something
+        there would let a further one wait too.
+        """
+        speed = self.speed_of(chosen.name, chosen.here)
+        if speed is None:
+            return True
+        has_room = self._upstreams.n_answering(chosen.name) < speed.best.streams
+        return has_room and self.queue.expected_wait_s(model) > speed.ttft_s
 
     async def _answer_here(
         self, api_request: ApiRequest, caller: Caller, index: int, handover: Handover | None = None

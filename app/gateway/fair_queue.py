@@ -70,6 +70,14 @@ class FairQueue:
         by = self._by(model)
         return self.n_running_by(by) >= self._room(by)
 
+    def expected_wait_s(self, model: str) -> float:
+        """Return the estimated time until a new request for this model would have a turn."""
+        if not self.is_full(model):
+            return 0.0
+        by = self._by(model)
+        ahead = sum(self._by(turn.model) == by for line in self._lines.values() for turn in line)
+        return self._usual_s * (ahead + 1) / max(1, self._room(by))
+
     def has_waiting(self, model: str) -> bool:
         """Return whether a request for this model, or for any model, is waiting."""
         return any(turn.model in ("", model) for line in self._lines.values() for turn in line)

@@ -9,7 +9,8 @@ import msgspec
 
 from app.api import plans
 from app.api import snapshot as api
-from app.core.errors import Reason
+from app.api.chat_api import OtherServer
+from app.core.errors import Fact, Reason
 from app.core.household.household import Household, Machine
 from app.core.ids import MachineId
 from app.core.model import Model
@@ -188,6 +189,40 @@ def first_token(plan: Plan, model: Model) -> plans.FirstToken | None:
     prompt = min(LONG_PROMPT_TOKENS, plan.workload.context - 1)
     known = forecast_alone(plan, model, prompt, plan.workload.output)
     return plans.FirstToken(prompt, known.ttft_s) if known else None
+
+
+def with_servers(described: plans.Plan, servers: Iterable[OtherServer]) -> plans.Plan:
+    """Return a plan that also names the other servers that have its model, each as a whole replica beside it."""
+    having, why = list[plans.ServerSpeed](), list[plans.Explanation]()
+    for server in servers:
+        if described.model not in server.models:
+            continue
+        speed = server.speeds.get(described.model)
+        if speed is None:
+            having.append(plans.ServerSpeed(name=server.name))
+            why.append(explain(Reason("plan_server_unmeasured", {"name": server.name})))
+            continue
+        best = speed.best
+        having.append(
+            plans.ServerSpeed(
+                name=server.name,
+                measured_at=speed.at,
+                ttft_s=speed.ttft_s,
+                decode_tok_s=speed.decode_tok_s,
+                streams=best.streams,
+                together_tok_s=best.tok_s,
+            )
+        )
+        facts: dict[str, Fact] = {
+            "name": server.name,
+            "tok_s": speed.decode_tok_s,
+            "ttft_s": speed.ttft_s,
+            "streams": best.streams,
+            "together_tok_s": best.tok_s,
+        }
+        why.append(explain(Reason("plan_server" if best.streams > 1 else "plan_server_single", facts)))
+    all_of = [*described.why, *why]
+    return msgspec.structs.replace(described, servers=having, why=all_of, reasons=[known.sentence for known in all_of])
 
 
 def explain(reason: Reason) -> plans.Explanation:

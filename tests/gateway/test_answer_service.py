@@ -11,16 +11,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
+import msgspec
 import pytest
 
+from app.api.chat_api import UpstreamSpeed
 from app.api.requests import Ask
 from app.api.responses import Answer
-from app.core.errors import AppError, BadInput, Busy
+from app.core.errors import AppError, BadInput, Busy, Unreachable
 from app.gateway.access.token_budget import TokenBudget
 from app.gateway.answer_service import AnswerReader, AnswerService, Caller, _conversation
 from app.gateway.api_request import AnswerEnd, ApiRequest, CallDone, Json, Piece, TextPiece, Tool, text_of
 from app.gateway.dialects.responses_routes import ResponsesRequest as Responses
 from app.gateway.error_responses import ApiDialect, error_body, status_of
+from app.gateway.fair_queue import USUAL_S
 from app.gateway.metrics import Metrics
 from app.gateway.servers.member_server import MemberRoutes
 from app.gateway.upstreams.upstream_dialect import request_body
@@ -362,3 +365,44 @@ def test_what_was_not_loaded_is_no_fault_of_the_program_that_asks() -> None:
     error = BadInput("last_load_failed", model="m", why="No engine.")
     assert status_of(error) == 422
     assert "`guide`" in str(error_body(ApiDialect.OPENAI, error, "r"))
+
+
+async def test_a_measured_upstream_answers_only_where_it_begins_sooner_than_the_pool() -> None:
+    pool, api_request = Pool(), ApiRequest("m", prompt="x")
+    speed = UpstreamSpeed(at=0.0, prompt_tokens=1, ttft_s=USUAL_S - 1, decode_tok_s=9.0)
+    pool.answering.speed_of = lambda name, model: speed if (name, model) == ("barn", "m") else None
+    assert pool.answering.queue.expected_wait_s("m") == 0.0
+    assert await pool.says(api_request) == ("here", "")
+    pool.answering.queue._usual_s = USUAL_S  # it follows how long answers take
+    async with pool.answering.queue.turn("other"):
+        assert pool.answering.queue.expected_wait_s("m") == USUAL_S
+        assert await pool.says(api_request) == ("there, by theirs", "barn")
+    speed = msgspec.structs.replace(speed, ttft_s=USUAL_S + 1)
+    async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
+        waiting = group.create_task(pool.says(api_request), name="waits")
+        await all_had_a_turn()
+    assert await waiting == ("here", "")
+    speed = msgspec.structs.replace(speed, ttft_s=0.1)
+    pool.upstreams._answering["barn"] = 1  # as many as gain something there
+    async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
+        waiting = group.create_task(pool.says(api_request), name="waits")
+        await all_had_a_turn()
+    assert await waiting == ("here", "")
+
+
+async def test_an_upstream_that_ends_in_mid_answer_is_followed_by_the_pool() -> None:
+    pool, api_request = Pool(), ApiRequest("m", prompt="x", max_tokens=9)
+
+    async def ends(*_: object) -> AsyncGenerator[Piece, None]:
+        yield TextPiece(0, "there, ")
+        raise Unreachable("upstream_failed", name="barn", why="it hung up")
+
+    pool.answering._answer_there = ends  # type: ignore[method-assign, assignment]
+    caller = Caller("key", "r")
+    async with asyncio.TaskGroup() as group, pool.answering.queue.turn("other"):
+        waiting = group.create_task(pool.says(api_request, caller=caller), name="goes on")
+        await all_had_a_turn()
+    assert (await waiting)[0] == "there, here"
+    assert caller.origin.with_pool
+    with pytest.raises(Unreachable):  # the pool lacks this one
+        await pool.says(ApiRequest("only", prompt="x"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.api.chat_api import MOST_MEASURED_TOKENS
 from tests.node.pool import node
-from tests.servers.conftest import KEY, LlamaServer
+from tests.servers.conftest import KEY, MODEL, LlamaServer
 
 
 def test_a_server_is_measured_on_request_and_the_figures_are_kept(server: LlamaServer, tmp_path: Path) -> None:
@@ -29,6 +29,11 @@ def test_a_server_is_measured_on_request_and_the_figures_are_kept(server: LlamaS
         assert 0 < speed["ttft_s"] < 60
         assert 1 < speed["decode_tok_s"] < 10_000
         assert [item["streams"] for item in speed["at_once"]][:2] == [1, 2]
+        assert den.run("import", str(MODEL), "--name", "smol").returncode == 0
+        plan = den.work("/plan", {"model": "smol"})
+        assert plan["servers"][0]["decode_tok_s"] == speed["decode_tok_s"]
+        shown = " ".join(den.run("plan", "smol").stdout.split())
+        assert "lab, another server, has this model too. It was measured at" in shown
         listed = " ".join(den.run("upstream", "list").stdout.split())
         assert "with smol: first token after" in listed
     with node(tmp_path / "den", "den") as den:  # the next start

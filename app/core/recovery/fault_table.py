@@ -367,6 +367,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         log_node_pack_copied log_node_upstream log_node_uncounted log_machine_doubts_lost log_node_interfaces_lost
         log_node_phones_lost
         log_node_journal_lost log_node_pins_lost machine_replaced pace_link pace_machine pace_memory
+        plan_server plan_server_single plan_server_unmeasured
         plan_alone_faster plan_beside plan_engine plan_estimated plan_fits_host plan_forced plan_kept
         plan_forced_by_program plan_measured plan_measured_links plan_replicas plan_replicas_chosen
         plan_replicas_chosen_mixed plan_exact plan_exact_cards plan_on_processor plan_overflow

@@ -122,6 +122,7 @@ class ChatApiService:
         self.answering = AnswerService(
             hosting, models, lambda: self.choice.may_load, self.metrics, self.budget, self.upstreams
         )
+        self.answering.speed_of = lambda name, model: self.upstream_speeds.of(name).get(model)
         self.cards = ModelCards(self.answering)
         self._loopback = LoopbackPort()
         self._n_open = Counter[str]()  # requests of each key on both servers

@@ -158,7 +158,7 @@ class Servers:
             node.journal,
             LanServer(node.home, lambda: interfaces, SlowClientGuard(), node.network.is_known_host),
         )
-        node.other_servers = self.api.upstream_admin.turned_on
+        node.other_servers = node.model_manager.other_servers = self.api.upstream_admin.turned_on
         self.api.upstreams.changed = self.api.upstream_speeds.changed = node.changed
         household_updates = HouseholdUpdates(node.network, node.journal.note)
         self.updates = UpdateService(

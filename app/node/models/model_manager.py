@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from app.api import plans, requests
+from app.api.chat_api import OtherServer
 from app.api.responses import Answer, AnsweredBy, DoneLine, LoadEmbedderResponse, LoadResponse
 from app.api.snapshot import AnswerCounts, FailedLoad
 from app.catalog.shelf import GUIDE, Entry, Shelf
@@ -42,7 +43,7 @@ from app.node.placement.placement_state import IdleTracker
 from app.node.placement.stages import PlacementServices, Reservation
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from app.node.planning.planning import Planner, lent_bytes_by_machine, speed_conditions
-from app.node.snapshot import describe_plan, with_limits
+from app.node.snapshot import describe_plan, with_limits, with_servers
 
 Order = TypeVar("Order", bound=requests.PlanModel)
 log = logging.getLogger(__name__)
@@ -154,6 +155,7 @@ class ModelManager:
         self._loads = LoadQueue(self.loaded, journal)
         self._load_failed: Reason | None = None  # why the last load failed
         self.n_asks = 0  # answers in progress or requested
+        self.other_servers: Callable[[], list[OtherServer]] = list  # those that are on, for plans
         self.exact: Callable[[], bool] = lambda: False  # the owner's choice for loads that leave it open
         self.on_answer_over: Callable[[], None] = lambda: None  # called after each answer
         self.on_answer_made: Callable[[Answer], None] = lambda _: None  # called with the last line of each answer
@@ -193,7 +195,8 @@ class ModelManager:
         chosen = with_neighbors(chosen, stays)
         host, *lenders = chosen.machines
         helps = await asyncio.to_thread(advise, host, lenders, entry.model, chosen.workload, chosen)
-        return describe_plan(chosen, entry.model, lent_bytes_by_machine(chosen), helps)
+        described = describe_plan(chosen, entry.model, lent_bytes_by_machine(chosen), helps)
+        return with_servers(described, self.other_servers())
 
     async def load(self, order: requests.LoadModel, report: Report) -> LoadResponse | LoadEmbedderResponse:
         """Load a model and wait until it can answer. A canceled load leaves nothing loaded. Embedding models are
