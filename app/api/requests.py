@@ -298,6 +298,9 @@ class PlanModel(Request, frozen=True):
     number: Literal["auto", "f16", "f32", "q8"] = "auto"
     # compute with the same processor instructions on all computers; None for the choice in the settings
     exact: bool | None = None
+    engine: Literal["", "llamacpp", "pytorch", "mlx"] = (
+        ""  # for all machines that have it; "" for their owners' choices
+    )
     beside: bool = False  # keep other loaded models
     anyway: bool = False  # let this machine use all of its memory, beyond its own limit
 

@@ -22,14 +22,14 @@ from app.core.model import MAX_FAMILY, ModelShape
 from app.core.reasons import SENTENCES, has_sentence
 from backends.contract import MAX_CHECKPOINTS, KvType
 
-PROTOCOL = 10
-# Versions 1 to 9 were never released. In versions up to 4, an f16 row has no exponent and an 8-bit row has one scale,
+PROTOCOL = 11
+# Versions 1 to 10 were never released. In versions up to 4, an f16 row has no exponent and an 8-bit row has one scale,
 # so hidden states would be misread. Version 5 does not support nested reasons, version 6 does not know `exact`, version
-# 7 knows neither pictures nor the models that a host shares, version 8 no pictures with two-dimensional positions, and
-# version 9 neither kept prompts nor steps that check guesses or cut back a slot.
+# 7 knows neither pictures nor the models that a host shares, version 8 no pictures with two-dimensional positions,
+# version 9 neither kept prompts nor steps that check guesses or cut back a slot, and version 10 no chosen engine.
 # From now on, the newer side leaves out anything that the older one does not know. tests/network/test_wire_format.py
 # fails if the messages change without the number.
-OLDEST_PROTOCOL = 10
+OLDEST_PROTOCOL = 11
 MAX_MESSAGE_BYTES = 64 << 10
 MAX_DEPTH = 8
 LOG_BATCH_BYTES = 32 << 10  # a longer log is split into several Log messages
@@ -47,6 +47,8 @@ Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT_CHARACTERS)]
 Family = Annotated[str, msgspec.Meta(max_length=MAX_FAMILY)]
 ModelName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Code = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9_]{1,64}$")]
+# The engine that the host's user chose, if this machine has it; "" leaves it to this machine's owner.
+ChosenEngine = Literal["", "llamacpp", "pytorch", "apple"]
 Id = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]  # the id of a machine, or the SHA-256 of a file
 Pipeline = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
 Bytes = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
@@ -206,6 +208,7 @@ class OpenStage(_Message, frozen=True, tag="open_stage"):
     kv: KvType = KvType.F16
     kept_states: Annotated[int, msgspec.Meta(ge=0, le=MAX_CHECKPOINTS)] = MAX_CHECKPOINTS
     exact: bool = False  # use the processor instructions that all common computers have
+    chosen_engine: ChosenEngine = ""
     kept_rows: Count = 1  # prompt rows after which a recurrent state is stored
 
 
@@ -339,6 +342,7 @@ class MeasureSpeed(_Message, frozen=True, tag="measure_speed"):
     exact: bool = False  # with the processor instructions that all common computers have
     again: bool = False  # the previous measurement was far off
     family: Family = ""  # of the model, because a graphics card may not compute it
+    chosen_engine: ChosenEngine = ""
 
 
 class ProcessorSpeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

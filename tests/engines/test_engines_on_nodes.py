@@ -70,6 +70,17 @@ async def test_a_real_model_over_three_engines_says_what_the_whole_would(nodes: 
 
 
 @needs_models
+def test_the_engine_is_chosen_for_one_load(nodes: list[TestNode]) -> None:
+    den = nodes[0]
+    split = ",".join(map(str, SPLIT))
+    for engine, engines in (("llama.cpp", ["", "", "", ""]), ("pytorch", ["", "PyTorch 2.13.0", "MLX 0.32.4", ""])):
+        done = den.run("load", FILE, "--split", split, "--engine", engine, within_s=180)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert stages_of(den) == engines  # MLX is what kitchen's owner chose, and PyTorch is not there
+        assert "as you chose" in done.stdout
+
+
+@needs_models
 async def test_a_host_computes_with_its_engine_too(nodes: list[TestNode], tmp_path: Path) -> None:
     den = nodes[0]
     prompts = await begun(FOLDER / FILE, BEGUN[0])

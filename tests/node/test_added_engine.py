@@ -231,3 +231,16 @@ async def test_measuring_again_by_hand_compares_again(monkeypatch: pytest.Monkey
     engine.compared(FAMILY, faster=False)
     engine.test_again()
     assert (await owner.tested()).candidate(FAMILY) == TORCH
+
+
+async def test_the_person_who_loads_a_model_can_choose_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = Owner(monkeypatch)
+    owner.chosen = EngineSettings("pytorch", "/srv/torch", if_faster=True)
+    engine = await owner.tested()
+    engine.compared(FAMILY, faster=False)
+    assert engine.for_stage(FAMILY, chosen="pytorch") == TORCH
+    assert engine.for_stage(FAMILY, chosen="apple") is None
+    assert engine.for_stage(FAMILY, chosen="pytorch", exact=True) is None
+    engine.compared(FAMILY, faster=True)
+    assert engine.for_stage(FAMILY, chosen="apple") == TORCH  # not here, so the owner's choice
+    assert engine.for_stage(FAMILY, chosen=LLAMACPP) is None

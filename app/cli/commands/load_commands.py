@@ -114,6 +114,27 @@ DraftOption = Annotated[
 ]
 
 
+class EngineName(StrEnum):
+    """An engine on the command line."""
+
+    LLAMACPP = "llama.cpp"
+    PYTORCH = "pytorch"
+    MLX = "mlx"
+
+
+EngineOption = Annotated[
+    Optional[EngineName],  # noqa: UP045
+    typer.Option(
+        "--engine",
+        show_default=False,
+        help=(
+            "The engine for this model on all computers that have it, even where it is slower. Otherwise, each "
+            "computer uses what `poolhouse engine prefer` says there."
+        ),
+    ),
+]
+
+
 BesideOption = Annotated[bool, typer.Option("--beside", help="Keep the loaded models; by default they are replaced.")]
 
 
@@ -127,6 +148,7 @@ def _load_request(  # noqa: PLR0913  one for each option
     number: NumberName,
     *,
     exact: bool | None,
+    engine: EngineName | None,
     beside: bool,
 ) -> dict[str, Any]:
     """Return the body of a request to plan or load a model."""
@@ -141,6 +163,7 @@ def _load_request(  # noqa: PLR0913  one for each option
         "shape": chosen,
         "number": number.value,
         "exact": exact,
+        "engine": engine.value.replace(".", "") if engine else "",
         "beside": beside,
     }
 
@@ -154,6 +177,7 @@ def plan(  # noqa: PLR0913  one for each option
     kv: KvOption = KvType.F16,
     shape: ShapeOption = None,
     exact: ExactOption = None,
+    engine: EngineOption = None,
     beside: BesideOption = False,
     home: HomeOption = None,
     as_json: JsonOption = False,
@@ -163,7 +187,7 @@ def plan(  # noqa: PLR0913  one for each option
     from app.cli.progress import show_progress
 
     out = Output(as_json)
-    body = _load_request(model, context, users, split, kv, shape, number, exact=exact, beside=beside)
+    body = _load_request(model, context, users, split, kv, shape, number, exact=exact, engine=engine, beside=beside)
     with show_progress(out) as show:
         answer = ask_node(home, lambda node: node.work("POST", "/plan", body, show, answer=Plan))
 
@@ -182,6 +206,7 @@ def load(  # noqa: PLR0913  one for each option
     kv: KvOption = KvType.F16,
     shape: ShapeOption = None,
     exact: ExactOption = None,
+    engine: EngineOption = None,
     draft: DraftOption = None,
     beside: BesideOption = False,
     home: HomeOption = None,
@@ -191,7 +216,7 @@ def load(  # noqa: PLR0913  one for each option
     from app.cli.progress import show_progress
 
     out = Output(as_json)
-    body = _load_request(model, context, users, split, kv, shape, number, exact=exact, beside=beside)
+    body = _load_request(model, context, users, split, kv, shape, number, exact=exact, engine=engine, beside=beside)
     body |= {"draft": draft} if draft else {}
     with show_progress(out) as show:
         answer = ask_node(home, lambda node: _load(node, body, show))

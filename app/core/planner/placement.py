@@ -124,6 +124,7 @@ class Workload:
     number: NumberFormat = NumberFormat.F16  # the format of hidden states on the wire
     kv: KvType = KvType.F16
     exact: bool = False  # all machines use the processor instructions that common computers have
+    engine: str = ""  # that the person chose (backends/contract.py); "" leaves it to the owner of each machine
 
     @property
     def slots(self) -> int:

@@ -61,6 +61,7 @@ class SpeedConditions:
     batch_rows: int  # rows of a whole prefill chunk
     exact: bool = False  # the processor uses only the instructions that all common computers have
     family: str = ""  # of the model (Model.family), which decides whether a graphics card computes it; empty if unknown
+    engine: str = ""  # that the person chose; "" leaves it to the machine's owner
 
 
 # above this, a token takes less than 17 ms, so other work of the computers matters as much as the model

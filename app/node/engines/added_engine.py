@@ -18,7 +18,7 @@ from app.machine.hardware.added_engines import LABELS, UsableEngine, try_engine
 from app.machine.hardware.cards import is_crash, refusal_of
 from app.machine.settings import EngineSettings
 from app.node.engines.engine_choices import EngineChoices
-from backends.contract import ADDED_ENGINES, StageConfig
+from backends.contract import ADDED_ENGINES, LLAMACPP, StageConfig
 
 log = logging.getLogger(__name__)
 
@@ -111,14 +111,17 @@ class AddedEngine:
         except TimeoutError:
             log.warning("the test of the preferred engine takes long, so llama.cpp computes meanwhile")
 
-    def for_stage(self, family: str, *, exact: bool = False) -> UsableEngine | None:
+    def for_stage(self, family: str, *, exact: bool = False, chosen: str = "") -> UsableEngine | None:
         """Return the engine for a stage of this family, or None if llama.cpp computes it.
 
         family: as in Model.family, which begins with the architecture.
         exact: whether the numbers must be the same on all computers, which only llama.cpp provides.
+        chosen: the engine that the person who loads the model chose, or "". It computes even where it is slower.
         """
-        engine = self._able(family, exact=exact)
-        if engine is not None and self._settings().if_faster and not self._choices.faster.get(family, False):
+        engine = self._able(family, exact=exact) if chosen != LLAMACPP else None
+        if engine is None or engine.name == chosen:
+            return engine
+        if self._settings().if_faster and not self._choices.faster.get(family, False):
             return None
         return engine
 

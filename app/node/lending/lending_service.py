@@ -103,7 +103,7 @@ def stage_request(
     role = Role.WHOLE if len(layers) == order.n_layers else Role.MIDDLE  # WHOLE receives token IDs
     if model.width != order.width or model.n_layers != len(layers):
         raise BadInput("manifest_odd", what=Reason("shape_mismatched"))
-    engine = added.for_stage(model.family, exact=order.exact) if added else None
+    engine = added.for_stage(model.family, exact=order.exact, chosen=order.chosen_engine) if added else None
     card = graphics.card_for(model.family) if engine is None else None
     # the comparison reads the file in place
     fits = manifest.total_bytes <= devices.memory().free_bytes

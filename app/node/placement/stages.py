@@ -508,7 +508,7 @@ class StageSet:
         if added is None or self._sizes.picture_rows:
             return None
         await added.wait()
-        return added.for_stage(self._entry.model.family, exact=self._sizes.exact)
+        return added.for_stage(self._entry.model.family, exact=self._sizes.exact, chosen=self._sizes.engine)
 
     async def _load_with_added_engine(
         self, worker: Worker, stage: PlannedStage, run: Run, config: StageConfig

@@ -154,11 +154,15 @@ class Hardware:
 
     def engine_for(self, conditions: SpeedConditions) -> UsableEngine | None:
         """Return the engine that computes a family instead of llama.cpp, or None."""
-        return self.added_engine.for_stage(conditions.family, exact=conditions.exact) if self.added_engine else None
+        if self.added_engine is None:
+            return None
+        return self.added_engine.for_stage(conditions.family, exact=conditions.exact, chosen=conditions.engine)
 
     def candidate_for(self, conditions: SpeedConditions) -> UsableEngine | None:
         """Return the engine whose speed is to be compared with llama.cpp's for a family, or None."""
-        return self.added_engine.candidate(conditions.family, exact=conditions.exact) if self.added_engine else None
+        if self.added_engine is None or conditions.engine:
+            return None
+        return self.added_engine.candidate(conditions.family, exact=conditions.exact)
 
     def compare(self, conditions: SpeedConditions, candidate: Speed, usual: Speed) -> bool:
         """Return whether the added engine is faster than llama.cpp for a family. Record it if it is certain."""

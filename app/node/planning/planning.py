@@ -26,15 +26,18 @@ from app.core.planner.speed_estimates import SpeedConditions
 from app.core.planner.stage_memory import StateCosts, keep_rule, room_for_states
 from app.inference.stages.stage_client import Run
 from app.machine.hardware import devices
+from app.machine.hardware.added_engines import LABELS
 from app.machine.hardware.cards import Card, why_no_card
 from app.machine.hardware.cores import Threads
 from app.machine.hardware.devices import memory_copy_s_per_byte
 from app.network import messages
 from app.node.planning.planner_inputs import PlannerInputs, Speeds
 from backends.contract import (
+    APPLE,
     DEFAULT_CHECKPOINTS,
     KV_CELL_ALIGNMENT,
     LLAMACPP,
+    PYTORCH,
     CheckpointRule,
     KvType,
     NumberFormat,
@@ -65,6 +68,7 @@ class Sizes:
     kv: KvType = KvType.F16
     keep: CheckpointRule = DEFAULT_CHECKPOINTS
     exact: bool = False
+    engine: str = ""  # that the person chose; "" leaves it to the owner of each machine
     picture_rows: int = 0  # rows of a picture that are computed in one step, if there are more than `batch_rows`
 
     @property
@@ -123,6 +127,7 @@ class Sizes:
             kept_states=self.keep.marks,
             kept_rows=self.keep.least_rows,
             exact=self.exact,
+            chosen_engine=self.engine,  # type: ignore[arg-type]
         )
 
 
@@ -166,9 +171,13 @@ def _reason(costs: StateCosts) -> Reason:
     return Reason("states_by_cost", {**facts, "rows": rule.least_rows, "row_ms": replay_ms, "states": rule.marks})
 
 
+# The engines by their names in requests
+ENGINE_NAMES = {"": "", "llamacpp": LLAMACPP, "pytorch": PYTORCH, "mlx": APPLE}
+
+
 def speed_conditions(order: requests.PlanModel) -> SpeedConditions:
     """Return the conditions under which speeds must be measured for the plan of this order."""
-    return SpeedConditions(BATCH_ROWS, bool(order.exact))
+    return SpeedConditions(BATCH_ROWS, bool(order.exact), engine=ENGINE_NAMES[order.engine])
 
 
 class Planner:
@@ -212,7 +221,15 @@ class Planner:
             context = min(-(-context // KV_CELL_ALIGNMENT) * KV_CELL_ALIGNMENT, model.context_length)
         if order.kv is not KvType.F16 and not model.quantized_kv:
             raise BadInput("kv_odd", model=model.name, kv=order.kv)
-        work = Workload(context, users, BATCH_ROWS, number=NUMBERS[order.number], kv=order.kv, exact=bool(order.exact))
+        work = Workload(
+            context,
+            users,
+            BATCH_ROWS,
+            number=NUMBERS[order.number],
+            kv=order.kv,
+            exact=bool(order.exact),
+            engine=ENGINE_NAMES[order.engine],
+        )
         host, lenders = self._planner_inputs.with_measured_work(host, lenders, model, work)
         if order.shape in ("one", "split") and order.split is not None:
             raise BadInput("shape_and_split")
@@ -235,7 +252,10 @@ class Planner:
         if host.id in used and (why := why_no_card(self._planner_inputs.graphics, host.name)) is not None:
             on_processor.append(why)
         exact_reasons = exactness(chosen) if order.exact else ()
-        chosen = replace(chosen, reasons=(*chosen.reasons, *exact_reasons, *on_processor, *known.reasons))
+        engine_reasons = engine_reason(order)
+        chosen = replace(
+            chosen, reasons=(*chosen.reasons, *exact_reasons, *engine_reasons, *on_processor, *known.reasons)
+        )
         if order.by_program:
             chosen = replace(chosen, reasons=tuple(map(_chosen_by_program, chosen.reasons)))
         chosen = with_forecast_basis(chosen, self._planner_inputs.why_not_forecast(model) if speeds else None)
@@ -256,8 +276,19 @@ class Planner:
             kv=work.kv,
             keep=self._states.keep(chosen, model),
             exact=work.exact,
+            engine=work.engine,
             picture_rows=rows,
         )
+
+
+def engine_reason(order: requests.PlanModel) -> tuple[Reason, ...]:
+    """Return a reason that says which engine the person chose, if one."""
+    if not order.engine:
+        return ()
+    name = ENGINE_NAMES[order.engine]
+    if name == LLAMACPP or order.exact:
+        return (Reason("plan_chosen_llamacpp"),)
+    return (Reason("plan_chosen_engine", {"engine": LABELS[name]}),)
 
 
 def exactness(chosen: Plan) -> tuple[Reason, ...]:

@@ -436,6 +436,7 @@ class SpeedMeasurer:
                 exact=question.conditions.exact,
                 again=again,
                 family=question.conditions.family,
+                chosen_engine=question.conditions.engine,  # type: ignore[arg-type]
             )
             await self._link(machine).send(order)
             return await future
@@ -448,7 +449,7 @@ class SpeedMeasurer:
     async def _answer(self, member: Member, order: messages.MeasureSpeed, send: Send) -> None:
         answer: Answer
         try:
-            conditions = SpeedConditions(order.batch_rows, order.exact, order.family)
+            conditions = SpeedConditions(order.batch_rows, order.exact, order.family, order.chosen_engine)
             speed = await self._own.for_member(order.shape, conditions, again=order.again)
             answer = _measured(order, speed)
         except AppError as error:
