@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ import pytest
 
 from app.api.responses import Answer, AnswerLine
 from app.core.errors import AppError
-from scripts.real_models import SMOLLM2
-from tests.gateway.conftest import opened
+from app.core.planner.placement import LEAST_SLOTS
+from tests.gateway.conftest import Open, opened
 from tests.node.pool import Json, TestNode, node, paired
 from tests.servers.conftest import KEY, MODEL, LlamaServer
 
@@ -78,7 +78,7 @@ async def test_what_only_a_server_has_is_answered_there_once_its_owner_allows_it
         await answer_to(den, ASK)
     assert den.control("GET", "/status")["servers"][0]["models"] == ["smol"]
     said = den.run("ask", "Hello", "--model", "smol@lab").stderr
-    assert "Only lab, another server, has smol" in " ".join(said.split())
+    assert "lab, another server, would answer with smol" in " ".join(said.split())
     assert den.run("upstream", "change", "lab", "--chats").returncode == 0
     for name in ("smol", "smol@lab"):
         text, _, done = await answer_to(den, ASK | {"model": name, "max_tokens": 20})
@@ -137,26 +137,62 @@ async def test_a_program_s_answer_goes_on_at_a_server_and_says_so(tmp_path: Path
         messages = [{"role": "user", "content": ASK["prompt"]}]
         body = {"model": "smol", "messages": messages, "max_tokens": 160, "stream": True, "temperature": 0, "seed": 7,
                 "stream_options": {"include_usage": True}}  # fmt: skip
-        texts, marks, usage = list[str](), list[Any](), None
-        headers = {"Authorization": f"Bearer {api.key}"}
-        async with (
-            aiohttp.ClientSession(api.base, headers=headers) as session,
-            session.post("/v1/chat/completions", json=body) as answer,
-        ):
-            assert answer.status == 200
-            async for line in answer.content:
-                if not line.startswith(b"data: {"):
-                    continue
-                chunk = json.loads(line[6:])
-                usage = chunk.get("usage") or usage
-                for choice in chunk["choices"]:
-                    if text := choice["delta"].get("content"):
-                        texts.append(text)
-                        marks.append(chunk.get("poolhouse"))
-                        if len(texts) == BEFORE:
-                            os.kill(attic.process.pid, signal.SIGKILL)
+        _, marks, usage = await streamed(api, body, lambda: os.kill(attic.process.pid, signal.SIGKILL))
         assert marks[0] is None
         assert marks[-1] == {"upstream": "lab", "pool": True}
-        assert usage is not None
         assert usage["completion_tokens"] > BEFORE
-        assert SMOLLM2.file == MODEL.name
+
+
+async def streamed(api: Open, body: Json, act: Callable[[], object]) -> tuple[list[str], list[Any], Json]:
+    """Return the texts of a stream, the mark of each, and the usage. `act` is called in the middle."""
+    texts, marks, usage = list[str](), list[Any](), Json()
+    headers = {"Authorization": f"Bearer {api.key}"}
+    async with (
+        aiohttp.ClientSession(api.base, headers=headers) as session,
+        session.post("/v1/chat/completions", json=body) as answer,
+    ):
+        assert answer.status == 200
+        async for line in answer.content:
+            if not line.startswith(b"data: {"):
+                continue
+            chunk = json.loads(line[6:])
+            usage = chunk.get("usage") or usage
+            for choice in chunk["choices"]:
+                if text := choice["delta"].get("content"):
+                    texts.append(text)
+                    marks.append(chunk.get("poolhouse"))
+                    if len(texts) == BEFORE:
+                        act()
+    return texts, marks, usage
+
+
+async def test_a_program_s_answer_comes_back_to_the_pool_when_the_server_is_killed(
+    den: TestNode, server: LlamaServer
+) -> None:
+    """All slots of the pool are taken, so one request more goes to the server."""
+    await asyncio.to_thread(bring, den)
+    await asyncio.to_thread(den.work, "/load", {"model": "smol", "context": 4096, "users": LEAST_SLOTS})
+    await asyncio.to_thread(add, den, server, {"smol": server.name})
+    api = await asyncio.to_thread(opened, den)
+    messages = [{"role": "user", "content": ASK["prompt"]}]
+    body = {"model": "smol", "messages": messages, "max_tokens": 160, "stream": True, "temperature": 0, "seed": 7,
+            "stream_options": {"include_usage": True}}  # fmt: skip
+    async with asyncio.TaskGroup() as group:
+        holding = [  # each another conversation, which has a slot of its own
+            group.create_task(
+                streamed(api, body | {"max_tokens": 400, "user": f"{number}"}, lambda: None),
+                name=f"in the pool {number}",
+            )
+            for number in range(LEAST_SLOTS)
+        ]
+        async with asyncio.timeout(30):
+            while (await asyncio.to_thread(den.answers))["running"] < LEAST_SLOTS:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        further = group.create_task(streamed(api, body, server.process.kill), name="at the server")
+    assert {mark is None for task in holding for mark in task.result()[1]} == {True}
+    texts, marks, usage = further.result()
+    print(repr("".join(texts)))
+    assert marks[0] == {"upstream": "lab"}
+    assert marks[-1] == {"upstream": "lab", "pool": True}
+    assert len(texts) > BEFORE
+    assert usage["completion_tokens"] == 160

@@ -62,7 +62,7 @@ ChatsOption = Annotated[
     typer.Option(
         "--chats/--no-chats",
         show_default=False,
-        help="Whether it may answer your own questions to models that only it has. They then leave your household.",
+        help="Whether it may answer your own questions to its models. They then leave your household.",
     ),
 ]
 ContinuesOption = Annotated[
