@@ -127,6 +127,10 @@ class ChatHead(QWidget):
         answering = self._answering(chat)
         shared = None if answering is not None else self._pool.now.shared_model(chat.model)
         self.machine_lines = processing_lines(answering, self._pool, shared) if self._pool.is_there else []
+        served = self._pool.now.served_model(chat.model) if answering is None and shared is None else None
+        if served is not None and self._pool.is_there:
+            text = self.tr("{server}, another server, runs the model. Your messages leave your household.")
+            self.machine_lines = [text.format(server=served[0].name)]
         self.machines.setVisible(bool(self.machine_lines))
         self.used, self.context = used_tokens(chat), answering.context if answering is not None else 0
         if shared is not None:

@@ -29,7 +29,8 @@ def sees(now: Snapshot, model: str) -> bool | None:
         return shared.vision if shared.ready else None
     if (loaded := now.model(model)) is not None:  # while it loads, its projector is not open yet
         return loaded.vision if loaded.can_answer else None
-    return False if model == GUIDE else None
+    is_elsewhere = now.served_model(model) is not None  # pictures are never sent to another server
+    return False if is_elsewhere or model == GUIDE else None
 
 
 def picture_tokens(now: Snapshot, model: str) -> int:

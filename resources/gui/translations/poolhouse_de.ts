@@ -1204,6 +1204,10 @@
         <translation>{model} auf {server}, einem anderen Server</translation>
     </message>
     <message>
+        <source>{server}, another server, runs the model. Your messages leave your household.</source>
+        <translation>{server}, ein anderer Server, führt das Modell aus. Ihre Nachrichten verlassen Ihren Haushalt.</translation>
+    </message>
+    <message>
         <source>Chat settings</source>
         <translation>Einstellungen dieses Chats</translation>
     </message>
