@@ -97,7 +97,7 @@ async def test_the_snapshot_has_what_faces_show(client: NodeClient) -> None:
     assert set(status) == {
         "node", "machines", "strangers", "discovery", "links", "loaded", "load_failed", "beside", "embeds", "forecasts",
         "pairing", "answers", "pairing_closed", "journal", "downloads", "shelf", "hub", "hosts", "links_between",
-        "models_folder", "paired", "giving", "exact", "shared",
+        "models_folder", "paired", "giving", "exact", "shared", "servers",
     }  # fmt: skip
     assert status["answers"] == NOBODY
     (machine,) = (await client.get("/machines"))["machines"]
