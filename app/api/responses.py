@@ -87,6 +87,7 @@ class AnswerFigures(msgspec.Struct, frozen=True, kw_only=True):
     guessed_right: int = 0
     guess_runs: int = 0  # runs in which these tokens were guessed
     drafted_right: int = 0  # of the right guesses, those of a draft model
+    guess_gain: float | None = None  # how many times as fast the answer was because of guesses, if that is known
     restored_s: float = 0.0  # of ttft_s, spent on reading a kept prompt from disk
     tokens_elsewhere: int = 0  # written by another server, which does not tell their ids
 

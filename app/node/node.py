@@ -62,6 +62,7 @@ from app.node.models.model_manager import ModelManager
 from app.node.placement.lenders import NetworkLenders
 from app.node.placement.stages import PlacementServices
 from app.node.planning.forecast_history import ForecastHistory
+from app.node.planning.guess_history import GuessHistory
 from app.node.planning.local_speed import Hardware, LocalSpeed, LocalWork
 from app.node.planning.planner_inputs import PlannerInputs, connected_lenders
 from app.node.planning.quiet_measurements import QuietMeasurements
@@ -181,6 +182,7 @@ class Node:
             Quarantine(home.household / "doubts.json", self.journal.note, self.changed),
             self.lending_policy.spare_memory,
             self.graphics,
+            guesses=GuessHistory(home.household / "guesses.json"),
             work=self.graphics.work,
         )
         sources = partial(

@@ -347,7 +347,8 @@ def _note_figures(out: Output, answer: Answer, max_tokens: int | None) -> None:
     if answer.guessed:
         depth = f", {answer.guessed / answer.guess_runs:.1f} at a time" if answer.guess_runs else ""
         drafted = f", {answer.drafted_right} of them by the draft model" if answer.drafted_right else ""
-        out.note_dim(f"{answer.guessed_right} of {answer.guessed} guessed tokens were right{drafted}{depth}.")
+        gain = f" The answer was {answer.guess_gain:.2f} times as fast as without." if answer.guess_gain else ""
+        out.note_dim(f"{answer.guessed_right} of {answer.guessed} guessed tokens were right{drafted}{depth}.{gain}")
     if answer.restored_s:
         n_kept, n_prompt = f"{answer.reused_tokens:,}", f"{answer.prompt_tokens:,}"
         out.note_dim(f"{n_kept} of {n_prompt} prompt tokens were remembered on disk.")

@@ -110,6 +110,8 @@ class Summary:
     guessed_right: int = 0  # how many of those guesses were right
     guess_runs: int = 0  # runs in which these tokens were guessed
     drafted_right: int = 0  # how many of the right guesses were made by a draft model
+    guess_took_s: float = 0.0  # of decoding, while the time of a plain step was known
+    guess_plain_s: float = 0.0  # what that would have taken without guesses
     restored_s: float = 0.0  # see RequestFigures.restored_s
     place: int = 0  # the pipeline of the model that finished the answer
     thought: str = ""
@@ -409,6 +411,8 @@ def _joined(first: Finish | None, then: Finish) -> Finish:
         guessed_right=before.guessed_right + two.guessed_right,
         guess_runs=before.guess_runs + two.guess_runs,
         drafted_right=before.drafted_right + two.drafted_right,
+        guess_took_s=before.guess_took_s + two.guess_took_s,
+        guess_plain_s=before.guess_plain_s + two.guess_plain_s,
         restored_s=before.restored_s,
     )
     return replace(then, figures=figures)
@@ -657,6 +661,8 @@ def _summary(
         guessed_right=figures.guessed_right,
         guess_runs=figures.guess_runs,
         drafted_right=figures.drafted_right,
+        guess_took_s=figures.guess_took_s,
+        guess_plain_s=figures.guess_plain_s,
         restored_s=figures.restored_s,
         place=figures.place,
         thought=tally.thought,

@@ -444,6 +444,8 @@ class SequenceState:
             guessed_right=self.guesses.n_right,
             guess_runs=self.guesses.n_runs,
             drafted_right=self.guesses.sources[Source.DRAFT],
+            guess_took_s=self.guesses.took_s,
+            guess_plain_s=self.guesses.plain_s,
             restored_s=timing.restored_s,
         )
 

@@ -19,7 +19,7 @@ from app.core.speculation.acceptance import GradedToken, Score
 from app.core.speculation.draft import DraftText
 from app.core.speculation.lookup import FIRST_CHANCES, Lookup, TokenMatch
 from app.core.speculation.overlap import SpeculationGain, TokenOrigin
-from app.core.speculation.trip_costs import TripCosts
+from app.core.speculation.trip_costs import LEAST_PLAIN, TripCosts
 from app.inference.stages.stage_client import StageClient, Step
 
 
@@ -117,6 +117,8 @@ class Guesses:
     trip_s: float | None = None  # what the latest trip took by itself, without overlap, if that is known
     trip_rows: int = 1
     trip_source: Source = Source.LOOKUP
+    took_s: float = 0.0  # the time of this sequence's tokens while the time of a plain trip was known
+    plain_s: float = 0.0  # what these tokens would have taken without guesses
     n_dropped: int = 0  # wrong runs of guesses that their sequence still counts as in flight
     _lookup: Lookup = field(default_factory=Lookup)
     _score: Score = field(default_factory=lambda: Score(FIRST_CHANCES))
@@ -217,7 +219,10 @@ class Guesses:
         seconds: the time between these tokens and the previous one.
         followed: whether the first run also computed the next position during this time.
         """
-        n_checked, origin = len(self.checked), self._origin
+        n_checked, origin, usual = len(self.checked), self._origin, costs_of(Source.LOOKUP)
+        if origin is not None and usual.n_plain >= LEAST_PLAIN:  # no origin: the first token, after the prompt
+            self.took_s += seconds
+            self.plain_s += n_new * usual.plain_s
         costs = costs_of(self.checked.source)
         # +1 if the first run computed this token's position earlier, -1 if this time includes the next position
         begun = self._followed - followed

@@ -53,6 +53,8 @@ class RequestFigures:
     guessed_right: int = 0  # how many of those guesses were right
     guess_runs: int = 0  # runs in which these tokens were guessed
     drafted_right: int = 0  # how many of the right guesses were made by a draft model
+    guess_took_s: float = 0.0  # of decoding, while the time of a plain step was known
+    guess_plain_s: float = 0.0  # what that would have taken without guesses
     restored_s: float = 0.0  # of ttft_s, spent on reading a kept prompt from disk
 
 

@@ -137,6 +137,13 @@ def part_of(line: AnswerLine) -> AnswerPart | None:
     return line.progress or line.by or line.recovery or line.done
 
 
+def guess_gain(summary: Summary) -> float | None:
+    """Return how many times as fast guesses made an answer, or None if nothing was guessed or it is not known."""
+    if not summary.guessed or not summary.guess_took_s:
+        return None
+    return round(summary.guess_plain_s / summary.guess_took_s, 3)
+
+
 def describe_answer(
     summary: Summary,
     model: str,
@@ -169,6 +176,7 @@ def describe_answer(
         guessed_right=summary.guessed_right,
         guess_runs=summary.guess_runs,
         drafted_right=summary.drafted_right,
+        guess_gain=guess_gain(summary),
         restored_s=summary.restored_s,
         finish_reason=summary.finish_reason,
         cut_by=summary.cut_by,

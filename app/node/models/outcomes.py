@@ -144,6 +144,9 @@ class Outcomes:
         computed = summary.prompt_tokens - summary.reused_tokens
         forecasts = self._planner_inputs.forecasts
         expected = forecasts.expected(chosen, model, computed, len(summary.token_ids))
+        guesses = self._planner_inputs.guesses
+        if alone and not summary.recoveries and guesses is not None and guesses.learn(chosen, model.name, summary):
+            self._group.create_task(asyncio.to_thread(guesses.save, guesses.content()), name="record guesses")
         if alone and not summary.recoveries and (outcome := forecasts.learn(chosen, model, summary)):
             running.outcome = outcome
             refresh_forecast(running, forecasts.with_corrections(running.plan).machines)

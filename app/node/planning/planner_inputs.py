@@ -23,6 +23,7 @@ from app.node.control.json_bodies import Report
 from app.node.links.link_registry import LinkRegistry
 from app.node.measured_work import MeasuredWork, place_of_lender
 from app.node.planning.forecast_history import ForecastHistory
+from app.node.planning.guess_history import GuessHistory
 from app.node.planning.speed_measurer import SpeedBasis, SpeedMeasurer
 from app.node.verification.quarantine import Quarantine
 from app.node.verification.spare_memory import SpareMemory
@@ -43,6 +44,7 @@ class PlannerInputs:
     spare_memory: SpareMemory  # for checks of samples
     graphics: ComputingCard = PROCESSOR_ONLY  # the cards of this machine
     failures: RecentFailures = field(default_factory=lambda: RecentFailures(time.monotonic))
+    guesses: GuessHistory | None = None  # what guessing tokens ahead has brought
     work: MeasuredWork | None = None  # of stages on the cards of this machine and of lenders
 
     async def speeds(

@@ -251,11 +251,10 @@ class Planner:
         on_processor = processor_reasons(chosen.machines, used)
         if host.id in used and (why := why_no_card(self._planner_inputs.graphics, host.name)) is not None:
             on_processor.append(why)
-        exact_reasons = exactness(chosen) if order.exact else ()
-        engine_reasons = engine_reason(order)
-        chosen = replace(
-            chosen, reasons=(*chosen.reasons, *exact_reasons, *engine_reasons, *on_processor, *known.reasons)
-        )
+        by_choice = (*(exactness(chosen) if order.exact else ()), *engine_reason(order))
+        guesses = self._planner_inputs.guesses
+        gained = guesses.reasons(chosen, model.name) if guesses is not None else ()
+        chosen = replace(chosen, reasons=(*chosen.reasons, *gained, *by_choice, *on_processor, *known.reasons))
         if order.by_program:
             chosen = replace(chosen, reasons=tuple(map(_chosen_by_program, chosen.reasons)))
         chosen = with_forecast_basis(chosen, self._planner_inputs.why_not_forecast(model) if speeds else None)

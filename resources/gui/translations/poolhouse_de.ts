@@ -610,6 +610,10 @@
         <translation>{machine} ging verloren; die Antwort ging mit {others} nach {time} weiter</translation>
     </message>
     <message>
+        <source>Speed compared with plain decoding: {times} times</source>
+        <translation>Tempo gegenüber einfachem Erzeugen: {times}-fach</translation>
+    </message>
+    <message>
         <source>Starting the tool servers…</source>
         <translation>Werkzeug-Server werden gestartet…</translation>
     </message>

@@ -114,6 +114,8 @@ def test_guesses_stand_in_the_details(client: Client, answer: Answer) -> None:
     client.done({"token_ids": [1] * 90, "guessed": 40, "guessed_right": 31})
     assert answer_stats.details(ended[0].stats) == ["Speculative decoding: 40 tokens guessed, 31 correct"]
     assert answer_stats.details(AnswerStats(guessed=0, guessed_right=0)) == []
+    gained = AnswerStats(guessed=40, guessed_right=31, guess_gain=1.237)
+    assert "Speed compared with plain decoding: 1.24 times" in "\n".join(answer_stats.details(gained))
     both = AnswerStats(guessed=40, guessed_right=31, guess_runs=16, drafted_right=11)
     assert answer_stats.details(both)[1:] == [
         "Correct guesses: 20 from earlier text, 11 from the draft model",

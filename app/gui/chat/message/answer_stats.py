@@ -51,6 +51,7 @@ class AnswerStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     guessed_right: int | None = None
     guess_runs: int | None = None
     drafted_right: int | None = None
+    guess_gain: float | None = None
     restored_s: float | None = None
     thought_tokens: int | None = None
     predicted: ForecastSpeed | None = None
@@ -164,6 +165,9 @@ def _guess_details(stats: AnswerStats) -> list[str]:
     if stats.guess_runs and stats.guessed:
         depth = formats.number(stats.guessed / stats.guess_runs, 1)
         lines.append(_tr("Guessed at a time, on average: {depth} tokens").format(depth=depth))
+    if stats.guess_gain:
+        times = formats.number(stats.guess_gain, 2)
+        lines.append(_tr("Speed compared with plain decoding: {times} times").format(times=times))
     return lines
 
 
