@@ -277,6 +277,7 @@ class LoadedModel(Plan, frozen=True, kw_only=True):
     ahead: list[Stage] = []  # stages loaded before they are needed
     progress: dict[str, Progress] = {}  # the progress of loading, by machine name
     shape_ordered: str | None = None
+    draft_ordered: str | None = None  # the draft model that was asked for, or "auto"
     loaded_seconds: float = 0.0  # the time that loading took
     fetched_bytes: int = 0
     last_answer: AnswerOutcome | None = None

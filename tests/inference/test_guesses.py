@@ -59,7 +59,7 @@ async def every_text(pipeline: Pipeline, truth: float) -> None:
             assert figures.guessed_right == figures.guessed > N_TOKENS // 2
             assert 0 < figures.guess_runs <= figures.guessed
             assert figures.drafted_right == 0
-            assert 0 <= figures.guess_took_s <= finish.figures.answer_tokens  # seconds, far less than one for each token
+            assert 0 <= figures.guess_took_s <= finish.figures.answer_tokens  # far less than a second for each token
             assert (figures.guess_plain_s > 0) == (figures.guess_took_s > 0)
         elif truth == 0.0:
             assert (figures.guessed_right, figures.guessed > 4) == (0, True)

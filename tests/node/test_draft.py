@@ -66,3 +66,16 @@ async def test_a_draft_that_was_chosen_and_cannot_be_used_is_refused(node: TestN
         with pytest.raises(AppError) as refused:
             await host.work("POST", "/load", {"model": "large", "shape": "one", "draft": name})
         assert code in str(refused.value.reason.to_json())
+
+
+async def test_the_plan_of_the_loaded_model_says_which_draft_it_has(node: TestNode) -> None:
+    async with node.client() as host:
+        for how, code in (("small", "plan_draft"), ("auto", "plan_draft"), ("none", "")):
+            await loaded(node, host, draft=how)
+            model = node.control("GET", "/status")["loaded"]
+            codes = [reason["code"] for reason in model["why"] if reason["code"].startswith("plan_draft")]
+            assert codes == ([code] if code else [])
+            assert model["draft_ordered"] == how
+        await host.work("POST", "/load", {"model": "small", "shape": "one", "draft": "auto"})
+        why = [reason["code"] for reason in node.control("GET", "/status")["loaded"]["why"]]
+        assert "plan_draft_none" in why or "plan_draft_refused" in why

@@ -372,6 +372,7 @@ GROUPS: tuple[tuple[FaultClass, str], ...] = (
         plan_forced_by_program plan_measured plan_measured_links plan_replicas plan_replicas_chosen
         plan_replicas_chosen_mixed plan_exact plan_exact_cards plan_on_processor plan_overflow
         plan_chosen_engine plan_chosen_llamacpp plan_guess_gain
+        plan_draft plan_draft_none plan_draft_refused plan_draft_exact plan_draft_recurrent
         plan_card_testing plan_card_unused plan_card_short
         plan_replicas_mixed plan_sketched plan_split plan_split_chosen plan_split_faster plan_unmeasurable
         plan_unmeasured recovery_beside recovery_better recovery_continued recovery_handed_over recovery_joining

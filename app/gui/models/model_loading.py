@@ -75,7 +75,7 @@ class ModelLoader(QObject):
         """
         self._model, self._progress = setup.item.name, {}
         flags = {"anyway": anyway, "beside": beside}
-        body = setup.request_body() | {name: True for name, is_set in flags.items() if is_set}
+        body = setup.load_body() | {name: True for name, is_set in flags.items() if is_set}
         call = self._pool.client.call(
             "POST", "/load", body, self._done, self._refused, self._stepped, answer=LoadResponse, each=ProgressLine
         )

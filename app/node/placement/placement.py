@@ -285,7 +285,8 @@ class Placement:
         """Return the API's description of the loaded model, with the machine names at the time of placement."""
         recovery = self.notice
         notice = recovery or (self._replicas.leaves if self._replicas and self.is_ready else None)
-        since = self.claims.card_reasons()  # learnt while the stages were opened
+        draft = self.state.draft_reason
+        since = [*self.claims.card_reasons(), *([draft] if draft else [])]  # learnt while the stages were opened
         present, known = self._present(), self.state.described.forecast
         if len(present) < len(self.plan.stages):
             still = forecast_of(self.plan, present, self.entry.model)
@@ -312,6 +313,7 @@ class Placement:
             ahead=[describe_stage(stage) for stage in self.claims.standby()],
             progress=dict(self._progress),
             shape_ordered=self.order.shape,
+            draft_ordered=self.order.draft,
             loaded_seconds=round(self._seconds, 3),
             fetched_bytes=self._fetched_bytes,
             last_answer=plans.AnswerOutcome(**structs.asdict(self.outcome)) if self.outcome else None,
@@ -428,8 +430,12 @@ class Placement:
         Raises AppError if the model that the user chose cannot be used.
         """
         state, sizes = self.state, self._sizes
-        if sizes.exact or not can_draft(self.entry.model):
+        if (state.order.draft or NONE) == NONE:
             return
+        if sizes.exact or not can_draft(self.entry.model):
+            state.draft_reason = Reason("plan_draft_exact" if sizes.exact else "plan_draft_recurrent")
+            return
+        state.draft_reason = Reason("plan_draft_none")
         for entry in draft_candidates(sources.shelf, self.entry, state.order.draft or NONE):
             needed = draft_bytes(entry.model, sizes.context, sizes.slots)
             spare = sources.planner_inputs.spare_memory.speculative_bytes()
@@ -449,9 +455,11 @@ class Placement:
                 if state.order.draft != AUTO:
                     raise
                 log.info("%s does not write ahead for %s: %s", entry.name, self.entry.name, error.reason)
+                state.draft_reason = Reason("plan_draft_refused", {"name": entry.name, "why": error.reason})
                 continue
             stack.push_async_callback(drafter.close)
             state.drafter, self.claims.draft_bytes = drafter, needed
+            state.draft_reason = Reason("plan_draft", {"name": entry.name, "needed_bytes": needed})
             log.info("%s writes ahead for %s, in %d bytes", entry.name, self.entry.name, needed)
             return
 

@@ -103,6 +103,7 @@ class PlacementState:
         self.unused.set()
         self.pipelines = ReplicaSet()  # the open pipelines
         self.drafter: Drafter | None = None  # a small model that writes ahead on this machine
+        self.draft_reason: Reason | None = None  # which one does, or why none does although the user wants one
         self.is_moving = False  # set during a move to a better placement that no request caused
         self.replaced: dict[MachineId, Reason] = {}  # why the layers of a machine move to others
         self.moved: Move | None = None  # the last move that the user did not order

@@ -7937,8 +7937,16 @@
 <context>
     <name>SetupForm</name>
     <message>
+        <source>A smaller model with the same tokens guesses the next ones on this computer, and this model checks several at once. Answers stay the same. The details of each answer say whether it was faster.</source>
+        <translation>Ein kleineres Modell mit denselben Token rät auf diesem Computer die nächsten, und dieses Modell prüft mehrere auf einmal. Die Antworten bleiben dieselben. Die Details jeder Antwort sagen, ob sie schneller war.</translation>
+    </message>
+    <message>
         <source>All computers use the same processor instructions, so an answer continues with the same words if a computer is lost. In this mode, computers with AVX-512 read prompts about half as fast.</source>
         <translation>Alle Computer nutzen dieselben Prozessorbefehle, daher geht eine Antwort mit denselben Worten weiter, wenn ein Computer ausfällt. Computer mit AVX-512 lesen Eingaben dann etwa halb so schnell.</translation>
+    </message>
+    <message>
+        <source>Let a smaller model guess ahead</source>
+        <translation>Ein kleineres Modell vorausraten lassen</translation>
     </message>
     <message>
         <source>Same results on all computers</source>

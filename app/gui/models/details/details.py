@@ -198,7 +198,8 @@ class Details(FullHeightFrame):
         """Show a newly selected model before its verdict is known."""
         loaded = self._services.pool.now.model(item.name) if item.is_here else None
         if loaded is not None:
-            self.form.show_item(item, loaded.context, loaded.kv, loaded.shape_ordered, exact=loaded.exact)
+            drafts = loaded.draft_ordered not in (None, "none")
+            self.form.show_item(item, loaded.context, loaded.kv, loaded.shape_ordered, exact=loaded.exact, draft=drafts)
         else:
             self.form.show_item(item, None, exact=self._services.pool.now.exact)
         known = self._verdict_loader.of(item)

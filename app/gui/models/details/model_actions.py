@@ -114,7 +114,7 @@ def _differs(setup: Setup, loaded: LoadedModel) -> bool:
     used = {stage.id for stage in loaded.stages}
     same = (setup.context, setup.users) == (loaded.context, loaded.users)
     same = same and setup.kv == (loaded.kv or setup.kv) and setup.shape == loaded.shape_ordered
-    same = same and setup.exact == loaded.exact
+    same = same and setup.exact == loaded.exact and setup.draft == (loaded.draft_ordered not in (None, "none"))
     return not same or bool(used & set(setup.without))
 
 

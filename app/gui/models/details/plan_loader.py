@@ -33,7 +33,12 @@ class Setup:
     kv: str = "f16"  # format of the KV cache
     shape: str | None = None  # placement; None leaves the choice to the planner
     exact: bool = False  # use the same processor instructions on all computers
+    draft: bool = False  # let a smaller model on this computer guess tokens ahead
     may_join: bool = False  # other models are loaded, and this one could be loaded in addition
+
+    def load_body(self) -> dict[str, Any]:
+        """Return the body of a request that loads the model."""
+        return self.request_body() | ({"draft": "auto"} if self.draft else {})
 
     def request_body(self) -> dict[str, Any]:
         """Return the body of a request that plans or loads the model."""

@@ -53,11 +53,19 @@ class SetupForm(QWidget):
             )
         )
         self.exact.toggled.connect(lambda _: self.changed.emit())
+        self.draft = QCheckBox(self.tr("Let a smaller model guess ahead"))
+        self.draft.setToolTip(
+            self.tr(
+                "A smaller model with the same tokens guesses the next ones on this computer, and this model checks "
+                "several at once. Answers stay the same. The details of each answer say whether it was faster."
+            )
+        )
+        self.draft.toggled.connect(lambda _: self.changed.emit())
         self.people.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         title = label(self.tr("Simultaneous users"))
         title.setBuddy(self.people)
         people = row(title, None, self.people)
-        box = column(self.context, self.kv, people, self.machines, self.exact, self.shape)
+        box = column(self.context, self.kv, people, self.machines, self.exact, self.draft, self.shape)
         box.setSpacing(sizes.M)
         self.setLayout(box)
         self.context.moved.connect(lambda _: self.changed.emit())
@@ -75,15 +83,18 @@ class SetupForm(QWidget):
         shape: str | None = None,
         *,
         exact: bool = False,
+        draft: bool = False,
     ) -> None:
         """Show a model with the settings it is loaded with. None selects a default."""
         max_context = item.facts.context_length or FALLBACK_CONTEXT
         self.context.offer(min(max_context, MAX_CONTEXT), context)
         self.kv.offer(kv, possible=item.shelf is None or item.shelf.quantized_kv)
         self.machines.offer(splits=item.splits)
-        blocked = self.exact.blockSignals(True)
-        self.exact.setChecked(exact)
-        self.exact.blockSignals(blocked)
+        for box, checked in ((self.exact, exact), (self.draft, draft)):
+            blocked = box.blockSignals(True)
+            box.setChecked(checked)
+            box.blockSignals(blocked)
+        self.draft.setVisible(item.is_here)
         self._splits = item.splits and item.is_here
         self.shape.offer(shape)
         self._update_shapes()
@@ -99,6 +110,7 @@ class SetupForm(QWidget):
             self.kv.kind,
             self.shape.kind,
             exact=self.exact.isChecked(),
+            draft=self.draft.isChecked(),
         )
 
     def _update_shapes(self) -> None:
