@@ -425,7 +425,7 @@ class AnswerService:
                 "%s goes on at %s (%s)",
                 caller.request_id,
                 chosen.name,
-                error.reason.code,
+                error.reason,
                 extra=log_extra(caller.request_id, upstream=chosen.name),
             )
         caller.origin.with_pool = handover.is_begun

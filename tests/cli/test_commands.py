@@ -300,7 +300,7 @@ def test_plan(poolhouse: Any, answering: Any) -> None:
     assert said.out.splitlines()[-1] == "Split as asked."
     assert node.asked[0][2] == {
         "model": "guide", "context": 2048, "users": 8, "split": [4, 4, 4], "kv": "f16",
-        "shape": None, "number": "auto", "exact": None, "beside": False,
+        "shape": None, "number": "auto", "exact": None, "engine": "", "beside": False,
     }  # fmt: skip
     assert poolhouse("plan", "guide", "--number", "q8").code == 0
     assert node.asked[1][2]["number"] == "q8"
@@ -317,7 +317,7 @@ def test_load(poolhouse: Any, answering: Any) -> None:
     assert said.err == "Sending layers to attic-pc…\nSending layers to attic-pc: 50%\n"
     assert node.asked[0][2] == {
         "model": "guide", "context": None, "users": None, "split": [4, 4, 4],
-        "kv": "q8_0", "number": "f32", "shape": None, "exact": None, "beside": False,
+        "kv": "q8_0", "number": "f32", "shape": None, "exact": None, "engine": "", "beside": False,
     }  # fmt: skip
 
 

@@ -84,7 +84,7 @@ class ServerAnswers:
             following = await self._back(order, chosen, handover)
             if following is None:
                 raise
-            log.warning("%s ended in mid-answer, which goes on in the pool (%s)", chosen.name, error.reason.code)
+            log.warning("%s ended in mid-answer, which goes on in the pool (%s)", chosen.name, error.reason)
         note = Reason("answer_server_then_pool", {"name": chosen.name})
         async with aclosing(self._pool(following, lambda *_: None)) as parts:
             async for part in parts:
@@ -110,7 +110,7 @@ class ServerAnswers:
         chosen, request = self._upstreams.continuing(handover.model), handover.for_server()
         if chosen is None or request is None:
             raise error
-        log.warning("%s continues an answer that the pool lost (%s)", chosen.name, error.reason.code)
+        log.warning("%s continues an answer that the pool lost (%s)", chosen.name, error.reason)
         writer, before = _Writer(), handover.n_tokens
         try:
             async with aclosing(writer.parts(self._upstreams, chosen, request, handover)) as parts:
@@ -119,7 +119,7 @@ class ServerAnswers:
         except (BadInput, Unreachable) as failed:
             if writer.n_pieces:
                 raise
-            log.warning("%s does not continue it (%s)", chosen.name, failed.reason.code)
+            log.warning("%s does not continue it (%s)", chosen.name, failed.reason)
             raise error from None
         note = Reason("answer_pool_then_server", {"name": chosen.name})
         yield writer.answer(handover.model, handover, note, before)

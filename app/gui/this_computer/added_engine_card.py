@@ -167,6 +167,10 @@ class AddedEngineCard(QFrame):
             row = QWidget()
             row.setLayout(column(paragraph(engine_size(engine)), layout_widget(actions), gap=sizes.XS))
             self._rows.addWidget(row)
+        before = _before(self.choose)
+        for made in self.buttons.values():
+            QWidget.setTabOrder(before, made)
+            before = made
         if focused is not None:
             self.buttons.get(focused, self.choose).setFocus()
 
@@ -219,6 +223,14 @@ class AddedEngineCard(QFrame):
         for shown in (self.choose, self.back, *self.buttons.values()):
             shown.setEnabled(enabled and not is_installing)
         self.progress.cancel.setEnabled(enabled)
+
+
+def _before(widget: QWidget) -> QWidget:
+    """Return the widget from which Tab leads to this one."""
+    earlier: QWidget | None = widget.previousInFocusChain()
+    while earlier is not None and earlier is not widget and earlier.focusPolicy() is Qt.FocusPolicy.NoFocus:
+        earlier = earlier.previousInFocusChain()
+    return earlier or widget
 
 
 def engine_state(added: AddedEngine | None) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from app.api import plans
+from app.api.requests import LoadModel
 from app.core.planner.placement import Workload
 from app.core.planner.plan import plan
 from app.node.models.outcomes import refresh_forecast, remeasure
@@ -29,7 +30,7 @@ def running() -> Any:
     chosen = plan(DEN, [ATTIC], MODEL, Workload(context=1024), [1, 6, 1])
     return SimpleNamespace(
         plan=chosen, state=SimpleNamespace(described=plans.Plan(model="m")),
-        entry=SimpleNamespace(model=MODEL, name="m"), order=SimpleNamespace(exact=False),
+        entry=SimpleNamespace(model=MODEL, name="m"), order=LoadModel(model="m"),
         last_request_s=time.monotonic(),
     )  # fmt: skip
 
