@@ -33,7 +33,7 @@ UNFINISHED = ".new-"  # a folder that is being filled
 KEPT = ".kept"  # what pip has downloaded, until the engine is installed
 KEPT_SECONDS = 7 * 24 * 3600.0
 # A user's settings for pip that would lead elsewhere. Their mirrors and proxies stay in effect.
-NOT_OURS = ("PIP_USER", "PIP_NO_CACHE_DIR", "PIP_CONSTRAINT", "PIP_PREFIX", "PIP_ROOT", "PIP_QUIET", "PIP_VERBOSE")
+NOT_OURS = ("PIP_NO_CACHE_DIR", "PIP_CONSTRAINT", "PIP_PREFIX", "PIP_ROOT", "PIP_QUIET", "PIP_VERBOSE")
 MAX_LINE_BYTES = 1 << 16
 MAX_WORDS = 300
 _PROGRESS = re.compile(r"^Progress (\d{1,15}) of (\d{1,15})$")
@@ -206,6 +206,7 @@ async def _run_pip(
     environment = paths.python_environment(TMPDIR=temporary, TEMP=temporary, TMP=temporary)
     for name in NOT_OURS:
         environment.pop(name, None)
+    environment |= {"PIP_USER": "0", "PIP_REQUIRE_VIRTUALENV": "0"}  # over what a user's pip.conf says
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL,

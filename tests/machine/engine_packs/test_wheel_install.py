@@ -92,6 +92,18 @@ def test_an_engine_is_installed_from_a_folder_and_removed(
         remove_engine(folder, "mlx")
 
 
+def test_a_users_own_settings_for_pip_do_not_lead_elsewhere(
+    tmp_path: Path, wheels: Path, offered: EngineDownload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = tmp_path / "pip.conf"
+    settings.write_text("[global]\nuser = true\nrequire-virtualenv = true\nno-cache-dir = true\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(settings))
+    monkeypatch.setenv("PIP_QUIET", "2")
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    assert -1 in install(offered, tmp_path / "added", str(wheels))
+    assert damage(tmp_path / "added", "mlx") is None
+
+
 def test_a_newer_version_replaces_the_older_one(tmp_path: Path, wheels: Path, offered: EngineDownload) -> None:
     folder = tmp_path / "added"
     install(offered, folder, str(wheels))
