@@ -7945,8 +7945,8 @@
         <translation>Alle Computer nutzen dieselben Prozessorbefehle, daher geht eine Antwort mit denselben Worten weiter, wenn ein Computer ausfällt. Computer mit AVX-512 lesen Eingaben dann etwa halb so schnell.</translation>
     </message>
     <message>
-        <source>Let a smaller model guess ahead</source>
-        <translation>Ein kleineres Modell vorausraten lassen</translation>
+        <source>Use a draft model</source>
+        <translation>Entwurfsmodell nutzen</translation>
     </message>
     <message>
         <source>Same results on all computers</source>

@@ -27,7 +27,7 @@ async def test_an_answer_by_a_doubted_machine_says_so(tmp_path: Path) -> None:
     chosen = plan(DEN, [ATTIC], model([100 * MIB] * 8), Workload(context=1024), [1, 6, 1])
     quarantine = Quarantine(tmp_path / "doubts.json")
     forecasts = SimpleNamespace(learn=lambda *_: None, anew=lambda plan: plan, expected=lambda *_: None)
-    planner_inputs: Any = SimpleNamespace(quarantine=quarantine, forecasts=forecasts)
+    planner_inputs: Any = SimpleNamespace(quarantine=quarantine, forecasts=forecasts, guesses=None)
     entry = SimpleNamespace(model=model([100 * MIB] * 8), name="m")
     running: Any = SimpleNamespace(entry=entry, plan=chosen)
     figures = tuple(StageMeter(stage.name).figures() for stage in chosen.stages)
@@ -44,7 +44,9 @@ async def test_an_interrupted_answer_is_the_last_one_too_and_teaches_nothing(tmp
     made = model([100 * MIB] * 8)
     chosen = plan(DEN, [ATTIC], made, Workload(context=1024), [1, 6, 1])
     forecasts = ForecastHistory(tmp_path / "forecasts.json")
-    planner_inputs: Any = SimpleNamespace(quarantine=Quarantine(tmp_path / "doubts.json"), forecasts=forecasts)
+    planner_inputs: Any = SimpleNamespace(
+        quarantine=Quarantine(tmp_path / "doubts.json"), forecasts=forecasts, guesses=None
+    )
     entry = SimpleNamespace(model=made, name="m")
     running: Any = SimpleNamespace(entry=entry, plan=chosen, outcome=None)
     figures = tuple(StageMeter(stage.name).figures() for stage in chosen.stages)

@@ -53,7 +53,7 @@ class SetupForm(QWidget):
             )
         )
         self.exact.toggled.connect(lambda _: self.changed.emit())
-        self.draft = QCheckBox(self.tr("Let a smaller model guess ahead"))
+        self.draft = QCheckBox(self.tr("Use a draft model"))
         self.draft.setToolTip(
             self.tr(
                 "A smaller model with the same tokens guesses the next ones on this computer, and this model checks "
