@@ -310,7 +310,7 @@ async def test_an_answer_that_nobody_waits_for_is_not_restored(tmp_path: Path, m
 async def test_closing_the_vault_does_not_wait_for_a_busy_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    vault, is_stuck = vault_in(tmp_path), False
+    vault, is_stuck, has_begun = vault_in(tmp_path), False, asyncio.Event()
     read = WorkerSlotKeeper._read
 
     async def stuck(keeper: WorkerSlotKeeper, slot: int, epoch: int, offset: int, most_bytes: int) -> SlotPiece:
@@ -318,13 +318,15 @@ async def test_closing_the_vault_does_not_wait_for_a_busy_worker(
             await asyncio.sleep(600)
         return await read(keeper, slot, epoch, offset, most_bytes)
 
+    async def begin(*_: object) -> None:
+        has_begun.set()
+        await asyncio.sleep(600)
+
     monkeypatch.setattr(WorkerSlotKeeper, "_read", stuck)
-    monkeypatch.setattr(WorkerSlotKeeper, "_is_idle", lambda _: False)  # so that nothing is written out
+    monkeypatch.setattr(vault, "begin", begin)  # a slow disk
     async with restarted(vault) as pipeline:
         await ask(pipeline, DOCUMENT)
-        async with asyncio.timeout(20):
-            while not vault._tasks:  # noqa: ASYNC110  nothing tells that a copy was made
-                await asyncio.sleep(0.02)
+        await asyncio.wait_for(has_begun.wait(), 20)
         is_stuck = True
         began = time.monotonic()
         await vault.close()

@@ -106,17 +106,20 @@ class WorkerSlotKeeper:
         if await self._vault.has(self._owner, name):
             return True
         await self._turn.acquire()
-        is_copied = False
+        is_copied, within_s = False, ASK_S
         try:
             self._read_bytes = most_bytes = min(self._room() - self._written_bytes, await self._vault.most_bytes())
             piece = await self._read(slot, epoch, 0, most_bytes)
             self._read_bytes = piece.total_bytes
             is_copied = piece.positions == positions and bool(piece.data)
+        except asyncio.CancelledError:  # the layers are released, or the node ends
+            within_s = CANCELED_S
+            raise
         except AppError as error:
             log.info("a computed prompt is not kept: %s", error)
         finally:
             if not is_copied:
-                await self._end_copy(slot, epoch)
+                await self._end_copy(slot, epoch, within_s)
         if is_copied:
             self._vault.spawn(self._write_out(slot, epoch, name, piece, n_deletions))
         return is_copied
